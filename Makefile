@@ -1,10 +1,11 @@
-# Everything makes the environment it needs. Only Python >= 3.11 and a package index are assumed.
+# Everything makes the environment it needs. Only Python >= 3.11 and a package index are assumed;
+# with a C++ compiler the core is compiled.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test coverage test-spark test-torch test-ray lint bench dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo core sanitize test test-plain coverage test-spark test-torch test-ray lint bench dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +13,8 @@ help:
 	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java;"
 	@echo "             make coverage which lines the tests reach;"
 	@echo "             make test-torch those of tensors, which install torch; make test-ray with Ray (80 MB)"
+	@echo "make core    compile the core again; make sanitize tests it under ASan and UBSan (Linux);"
+	@echo "             make test-plain tests what it computes without it"
 	@echo "make bench   speed and memory of learning in one go, against scikit-learn; the others are make bench-NAME:"
 	@echo "             accuracy, cross_validation, engines, everyday, gpu, out_of_core, paths, penalties, probabilities,"
 	@echo "             refitting, starting, store, updates; make bench-report runs all and writes docs/benchmarks.md"
@@ -30,10 +33,30 @@ $(VENV)/bin/python:
 	@echo "making the environment in $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 
+# The core goes to src/traceless. Without a compiler plain Python takes its place; what a compiler
+# refuses is an error.
+CORE = src/traceless/_core$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
+REQUIRES := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])
+INSTALL := $(PIP) install --no-build-isolation
+LOG := $(VENV)/core.log
+$(VENV)/core: pyproject.toml CMakeLists.txt $(wildcard src/core/*) | $(VENV)/bin/python
+	@echo "compiling the core ..."
+	@$(PIP) install cmake ninja $$($(BIN)/python -c '$(REQUIRES)')
+	@rm -f $(CORE)
+	@$(INSTALL) -vv --no-deps -e . > $(LOG) 2>&1 || { cat $(LOG); exit 1; }
+	@if [ ! -e $(CORE) ]; then \
+	  if $(CXX) -x c++ -E /dev/null > /dev/null 2>&1; then cat $(LOG); exit 1; fi; \
+	  echo "no C++ compiler: plain Python takes its place, with the same results, slower"; fi
+	@touch $@
+
+core:
+	@rm -rf $(VENV)/core build
+	@$(MAKE) --no-print-directory $(VENV)/core
+
 # one stamp per extra: .venv/with-plots, .venv/with-test, .venv/with-bench
-$(VENV)/with-%: pyproject.toml | $(VENV)/bin/python
+$(VENV)/with-%: pyproject.toml | $(VENV)/core
 	@echo "installing traceless[$*] ..."
-	@$(PIP) install -e '.[$*]'
+	@$(INSTALL) -e '.[$*]'
 	@touch $@
 
 demo: $(VENV)/with-plots
@@ -47,8 +70,23 @@ lint: $(VENV)/with-test
 
 # one BLAS thread for each worker: two on a core that is busy wait for each other, at twice the cost
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
-test: lint
+test: lint test-plain
 	$(PYTEST)
+
+# what the core computes, without it: the same results
+test-plain: $(VENV)/with-test
+	TRACELESS_PLAIN=1 $(PYTEST) -q tests/arithmetic tests/knowledge tests/solvers tests/test_history.py
+
+# the core under AddressSanitizer and UndefinedBehaviorSanitizer (Linux)
+SANITIZED := build/sanitized
+sanitize: $(VENV)/with-test
+	rm -rf $(SANITIZED)
+	$(INSTALL) --no-deps --target $(SANITIZED) -C build-dir=build/sanitize -C cmake.build-type=RelWithDebInfo \
+	  -C cmake.define.TRACELESS_SANITIZE=ON .
+	export PYTHONPATH=$(SANITIZED) ASAN_OPTIONS=detect_leaks=0 \
+	  LD_PRELOAD="$$(ldd $(SANITIZED)/traceless/_core.*so | awk '/san.so|stdc/ {print $$3}' | xargs)"; \
+	  $(BIN)/python -c 'from traceless.arithmetic.core import COMPILED; assert COMPILED' && \
+	  $(BIN)/python -m pytest tests/arithmetic
 
 # the same, and which lines it reached
 coverage: $(VENV)/with-test
@@ -78,11 +116,12 @@ bench-gpu: $(VENV)/with-bench
 	$(BIN)/python -c "import torch" 2>/dev/null || $(PIP) install $(TORCH)
 	$(BIN)/python -m benchmarks.gpu
 
-# the wheel is built from the sdist, so both are tried
+# the sdist, and from it the wheel without the core; the others are made by cibuildwheel
 dist: $(VENV)/bin/python
 	@$(PIP) install build
 	rm -rf dist
-	$(BIN)/python -m build
+	$(BIN)/python -m build --sdist
+	$(PIP) wheel --no-deps -C wheel.cmake=false -w dist dist/*.tar.gz
 
 dist-test: dist
 	$(BIN)/python tests/installed.py dist/*.whl dist/*.tar.gz
@@ -116,4 +155,4 @@ docs-check: $(VENV)/with-docs $(VENV)/with-test
 	$(BIN)/python -m pytest -q tests/test_documents.py -k "examples or links or reference"
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .import_linter_cache docs/_build docs/gallery docs/generated
+	rm -rf $(VENV) build src/traceless/_core.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .import_linter_cache docs/_build docs/gallery docs/generated

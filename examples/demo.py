@@ -16,6 +16,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import train_test_split
 
 from traceless import LSSVC
+from traceless.arithmetic.core import COMPILED, FOR_SPEED
 from traceless.arithmetic.integers import Floats
 from traceless.features import RandomFourier
 
@@ -185,6 +186,8 @@ def main() -> None:
         f"\n{proven} of {len(history)} times the digest was that of a fit from scratch on the rows "
         f"held then: no trace is left of those forgotten.\nPicture: {folder / 'demo.png'}"
     )
+    if not COMPILED:
+        print(f"\n{FOR_SPEED}")
 
 
 if __name__ == "__main__":

@@ -31,8 +31,9 @@ TOOLS = ("hypothesis", "pandas", "polars", "pytest", "pytest-timeout")
 CORE = (
     "arithmetic",
     "features",
-    "knowledge/test_gathering.py",
+    "knowledge/test_feasibility.py",
     "knowledge/test_knowledge.py",
+    "knowledge/test_sample_weights.py",
     "solvers/test_rounded.py",
     "estimators/test_lssvm.py",
     "test_packaging.py",
@@ -42,11 +43,12 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 import traceless
+from traceless.arithmetic.core import COMPILED
 folder = Path(traceless.__file__).parent
 assert folder.is_relative_to(sys.prefix), f"{folder} is not the installed package"
 assert (folder / "py.typed").exists(), "types are not shipped"
 traceless.LSSVC().fit([[0.0], [1.0]], ["a", "b"])
-print(version("traceless"))
+print(version("traceless"), COMPILED)
 """
 
 
@@ -84,6 +86,7 @@ def bring_tests(archive: Path, work: Path) -> None:
         with tarfile.open(archive) as tar:
             tar.extractall(work, filter="data")
         (source,) = work.iterdir()
+        assert not (source / ".github").exists(), "workflows are not for the sdist"
     else:
         source = ROOT
     for name in ("pyproject.toml", "ARCHITECTURE.md"):
@@ -96,8 +99,9 @@ def try_core(archive: Path) -> None:
     """Install without extras, and run the tests that need none."""
     with environment() as env:
         env.install(str(archive))
-        version = env.run("-c", LOOK).strip()
+        version, compiled = env.run("-c", LOOK).split()
         assert f"traceless-{version}" in archive.name, (version, archive)
+        assert (compiled == "False") == ("-none-any" in archive.name), "compile what asks for it"
         env.install(*TOOLS)
         bring_tests(archive, env.work)
         files = [f"tests/{name}" for name in CORE]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import traceless
+from traceless import features
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
@@ -52,6 +53,12 @@ def test_the_reference_has_every_public_name_and_no_other():
     for module, names in shown.items():
         assert not [name for name in names if not hasattr(module, name)], module.__name__
         assert set(getattr(module, "__all__", ())) <= set().union(*shown.values()), module.__name__
+
+
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "docs/choosing.md"])
+def test_every_feature_map_is_on_the_pages_that_list_them(page):
+    text = (ROOT / page).read_text()
+    assert [name for name in features.MAPS if f"`{name}" not in text] == []
 
 
 def test_the_demo_proves_every_step_and_draws_a_picture(tmp_path, monkeypatch, capsys):

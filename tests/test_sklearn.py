@@ -101,7 +101,7 @@ def test_columns_are_chosen_by_coefficients_of_columns_only(kind, choose, rng):
     X = rng.normal(size=(80, 5))
     y = X[:, 3] + 0.2 * X[:, 1] > 0
     assert choose(kind()).fit(X, y).get_support()[3]
-    for phi in MAPS[1:]:
+    for phi in [phi for phi in MAPS if not phi.features_are_columns]:
         with pytest.raises((ValueError, AttributeError), match="coef_"):
             choose(kind(phi)).fit(X, y).get_support()
 

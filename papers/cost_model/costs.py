@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,14 +23,15 @@ from papers.cost_model.model import GATHER, SOLVE, Costs, Handling, Terms, evalu
 from papers.datasets import Floats, Labels
 from papers.rows import Row, Rows
 from papers.timing import interleave
-from traceless import Knowledge, scan, wESVM
+from traceless import Knowledge, wESVM
 from traceless.arithmetic import integers
 from traceless.features import RandomLayer
-from traceless.sources import Source
+from traceless.sources.partitions import ArrayPartition
+from traceless.sources.scanning import Partitioned
 
 SCALE = 0.3  # W of the random layer is uniform in ±SCALE
 COLUMNS = 64
-PIECES = 8  # slices of the files, whatever the number of processes
+PIECES = 8  # slices of the rows, whatever the number of processes
 ROWS = (1_024, 6_144)  # gathered, to tell costs of a row from those of a piece
 LARGEST = 9e7  # bytes of the matrices that are solved
 GATHERED_CLASSES = (2, 10)
@@ -99,12 +100,15 @@ def synthetic(n: int, n_classes: int) -> tuple[Floats, Labels]:
     return X, np.argmax(X @ directions, axis=1)
 
 
-def written(folder: Path, n: int, n_classes: int) -> Source:
+def written(folder: Path, n: int, n_classes: int) -> Partitioned:
     """Synthetic rows and labels in files, to be read in `PIECES` slices."""
     paths = [folder / f"{what}-{n}-{n_classes}.npy" for what in ("rows", "labels")]
     for path, array in zip(paths, synthetic(n, n_classes), strict=True):
         np.save(path, array)
-    return scan(*paths, batch_rows=-(-n // PIECES))
+    X, y = (np.load(path, mmap_mode="r") for path in paths)
+    ends = [n * k // PIECES for k in range(PIECES + 1)]
+    cut = [ArrayPartition(X, y[a:b], None, a, b) for a, b in pairwise(ends)]
+    return Partitioned(cut, COLUMNS)
 
 
 def layer(J: int) -> RandomLayer:
@@ -221,11 +225,10 @@ def _file_seconds(size: int = 2**24) -> float:
 
 def _dispatch_seconds() -> float:
     """Seconds of a round of tasks in two processes that have next to nothing to do."""
-    rounds = 1 + (PIECES - 1).bit_length()  # gathering, then pairs
     with tempfile.TemporaryDirectory(prefix="traceless-") as folder:
         source = written(Path(folder), 16 * PIECES, 2)
         model = wESVM(8, n_jobs=2)
-        return _median(lambda: model.partial_fit(source)) / rounds
+        return _median(lambda: model.partial_fit(source))
 
 
 def _median(job: Job, rounds: int = 5) -> float:

@@ -16,22 +16,18 @@ def progress(
     verbose: bool,
     after: float = 2.0,
     *,
-    fraction: Callable[[], float | None] | None = None,
     size: Callable[[T], int] | None = None,
 ) -> Iterator[T]:
     """Yield the items; if `verbose`, show how far the work is once `after` seconds have passed.
 
     Parameters
     ----------
-    items : sequence, or any iterable if there is a `fraction`
+    items : sequence, or any iterable if there is a `size`
     label : str
     verbose : bool
     after : float
-    fraction : callable, optional
-        The fraction of the work that is done, or None while it is unknown; by default the
-        fraction of the items.
     size : callable, optional
-        The number of rows of an item; the line then shows their sum.
+        The number of rows of an item; the line then shows their sum, and not how much is left.
     """
     start, rows, shown = time.monotonic(), 0, False
     try:
@@ -41,7 +37,7 @@ def progress(
             elapsed = time.monotonic() - start
             if verbose and elapsed > after:  # the item is done now, not when it was read
                 shown = True
-                known = fraction() if fraction else done / len(cast(Sequence[T], items))
+                known = None if size else done / len(cast(Sequence[T], items))
                 left = f"{elapsed / known - elapsed:.0f} s left" if known else f"{elapsed:.0f} s"
                 if known is None or known < 1.0:  # the last line is drawn once, below
                     _draw(label, known, f"{rows} rows, {left}" if size else left)

@@ -1,3 +1,4 @@
+from traceless.arithmetic import core
 from traceless.cli import doctor as doctors
 
 
@@ -6,6 +7,13 @@ def test_the_doctor_finds_this_machine_sound(call):
     assert [c["check"] for c in told["checks"]] == list(doctors.TESTS)
     assert told["machine"]["numpy"]
     assert "correctly rounded" in call("doctor").out
+
+
+def test_the_doctor_says_what_to_install_for_speed(call, monkeypatch):
+    monkeypatch.setattr(doctors, "TESTS", {})
+    for compiled in (True, False):
+        monkeypatch.setattr(core, "COMPILED", compiled)
+        assert ("apt install g++" in call("doctor").out) is not compiled
 
 
 def test_the_doctor_finds_other_bits(call, monkeypatch):

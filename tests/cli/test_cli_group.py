@@ -33,6 +33,7 @@ def test_each_command_has_help_examples_and_documentation(call, name):
     for option in [one for one in command.params if isinstance(one, click.Option)]:
         assert option.help
         assert all(f"`{spelled}" in text for spelled in option.opts), option.opts
+        assert all(f"`{word}`" in text for word in getattr(option.type, "choices", ()))
     for example in command.examples:
         words = shlex.split(example.rpartition("|")[2].partition(">")[0].partition("<")[0])
         depth = 1 + len(name.split())

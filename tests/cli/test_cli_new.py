@@ -6,7 +6,7 @@ import pytest
 from people import table
 from sklearn.base import clone
 
-from traceless import ESVM, LPSVM, LSSVC, LSSVR, PathOneClass, PathSVC, Store, wESVM
+from traceless import ESVM, LPSVM, LSSVC, LSSVR, PathOneClass, PathSVC, Store, features, wESVM
 from traceless.cli.model_options import MAPS, MODELS, build
 from traceless.cli.new import new
 from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
@@ -19,6 +19,7 @@ def test_choices_are_those_that_can_be_built():
     choices = {param.name: getattr(param.type, "choices", None) for param in new.params}
     assert tuple(choices["model"]) == tuple(MODELS)
     assert tuple(choices["map_"]) == tuple(MAPS)
+    assert {*MAPS.values()} == {*features.MAPS}
     assert all(build(model, None, {}) for model in MODELS)
     assert all(build("lssvc", map_, {}) for map_ in MAPS)
 

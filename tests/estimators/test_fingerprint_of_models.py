@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import traceless
-from traceless import LSSVC, LSSVR, Knowledge, SlidingWindow, scan
+from traceless import LSSVC, LSSVR, Knowledge, SlidingWindow, from_batches
 from traceless.estimators.loading import from_description
 from traceless.exceptions import MismatchError
 from traceless.features import Linear, RandomFourier
@@ -87,8 +87,7 @@ def test_windows_files_and_cross_validation(rng, tmp_path):
     window.save(tmp_path / "x")
     again = traceless.load(tmp_path / "x")
     assert window.digest() == again.digest() == clf.fit(X[-25:], y[-25:]).digest()
-    np.save(tmp_path / "rows.npy", np.column_stack([X, y]))
-    assert clf.fit(scan(tmp_path / "rows.npy", -1)).digest() == clf.fit(X, y).digest()
+    assert clf.fit(from_batches([(X, y)])).digest() == clf.fit(X, y).digest()
     plain = cross_validate(LSSVC(), X, y, cv=3, return_estimator=True)
     found = cross_validate(clf, X, y, cv=3, return_estimator=True)
     assert found["test_score"].tolist() == plain["test_score"].tolist()

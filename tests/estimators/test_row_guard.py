@@ -136,11 +136,14 @@ def test_a_guard_must_know_all_rows(tmp_path):
     with pytest.raises(ValueError, match="digests of all 50 rows held, and there are 0"):
         model.set_params(guard=True).forget(X[:1], Y[:1])
     model.set_params(guard=False).forget(X[:1], Y[:1])
+    known = [Knowledge.of(traceless.features.Linear(), X[k : k + 1], Y[k : k + 1]) for k in (0, 60)]
+    model = guarded(n=50).set_params(guard=False).merge(-known[0]).merge(known[1])
+    with pytest.raises(ValueError, match="all 50 rows held, and there are 0"):
+        model.set_params(guard=True).forget(X[:1], Y[:1])
     live = guarded(solver="woodbury", **PAPER)
     state = live.set_params(guard=False).export_state()
     with pytest.raises(ValueError, match="which guard=True needs"):
         LSSVC(guard=True, solver="woodbury", **PAPER).import_state(state)
-    np.save(tmp_path / "rows.npy", np.column_stack([X, Y]))
-    source = traceless.scan(tmp_path / "rows.npy", target=4)
+    source = traceless.from_batches([(X, Y)])
     with pytest.raises(ValueError, match="needs rows in memory"):
         LSSVC(guard=True).fit(source)

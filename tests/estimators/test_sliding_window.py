@@ -292,11 +292,6 @@ def test_an_estimator_from_elsewhere():
     with pytest.raises(OSError, match="in the middle"):
         window.partial_fit(X[20:], y[20:])
     assert window.estimator_.rows_ == rows
-    window.estimator_.update(add=(X[:1], y[:1]))
-    with pytest.raises(
-        RuntimeError, match=r"window holds 8 rows, and its estimator 9.*own methods"
-    ):
-        window.partial_fit(X[20:], y[20:])
     with pytest.raises(TypeError, match="can forget"):
         SlidingWindow(SlidingWindow(Recent())).fit(X, y)
 

@@ -20,7 +20,6 @@ import vectors.make
 from cases import MAPS, PAPER, Cubes, name
 from ours import feature_maps
 from traceless import LSSVC, LSSVR, Knowledge, MismatchError, RangeError
-from traceless.cli import model_options
 from traceless.features import (
     FeatureMap,
     Linear,
@@ -39,8 +38,7 @@ def test_every_map_of_the_package_is_in_every_list_of_them():
     ours = {*traceless.features.MAPS}
     assert ours <= {*traceless.features.__all__}
     assert ours == {type(phi).__name__ for phi in feature_maps()}
-    assert ours == {*model_options.MAPS.values()}
-    assert ours == {kind for kind, _ in vectors.make.MAPS}
+    assert ours == {case["map"][0] for case in vectors.make.read("maps")}
 
 
 @every_map
@@ -54,7 +52,7 @@ def test_codes_are_integers_and_the_same_in_any_batch(phi, X):
     assert (codes[::-1] == bound.codes(X[::-1].copy())).all()
 
 
-@pytest.mark.parametrize("kind", [Linear, Polynomial, RandomFourier, RandomLayer])
+@pytest.mark.parametrize("kind", traceless.features.MAPS.values())
 @pytest.mark.parametrize("value", [1, 0])
 def test_equal_parameters_have_equal_digests(kind, value):
     """Also in sums, whichever comes first: 1 equals True, and JSON has two texts for them."""
@@ -78,6 +76,7 @@ def test_equal_parameters_of_another_type_are_told_apart():
     one, other = (Knowledge.of(Own(turned), np.eye(3), [0, 1, 1]) for turned in (1, True))
     with pytest.raises(MismatchError, match=r"turned is (1 here and True|True here and 1) there"):
         one + other
+    assert not Own(1).bind(3).is_of(Own(True), 3)
 
 
 @every_map

@@ -75,14 +75,6 @@ class Unsendable(Recipe):
 
 
 @dataclass(frozen=True)
-class Full(Recipe):
-    """Writes to a disk without room."""
-
-    def knowledge(self, rows):  # noqa: ARG002
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-
-@dataclass(frozen=True)
 class Fragile:
     """Knowledge whose first addition kills the process."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from traceless import LSSVC, LSSVR, scan
+from traceless import LSSVC, LSSVR, from_batches
 
 NAMES = list("abc")
 
@@ -98,7 +98,6 @@ def test_nothing_is_computed_until_it_is_asked_for(rows):
         found.compute()
 
 
-def test_a_source_is_no_rows(rows, tmp_path):
-    np.save(tmp_path / "X.npy", rows[0])
+def test_a_source_is_no_rows(rows):
     with pytest.raises(TypeError, match="takes rows, and got a source"):
-        LSSVC().fit(*rows).predict(scan(tmp_path / "X.npy", 2))
+        LSSVC().fit(*rows).predict(from_batches([rows]))

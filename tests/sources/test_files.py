@@ -50,34 +50,6 @@ def test_parquet(n_jobs, batch_rows, recipe, rows, digest, tmp_path):
     assert source.knowledge(recipe, n_jobs).digest() == digest
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_arrays(n_jobs, recipe, rows, digest, tmp_path):
-    for name in "Xyw":
-        (tmp_path / name).mkdir()
-    for k, part in enumerate(parts(rows)):
-        for name, array in zip("Xyw", part, strict=True):
-            np.save(tmp_path / name / f"{k}.npy", np.ascontiguousarray(array))
-    for batch_rows in (None, 13):
-        source = scan(
-            tmp_path / "X",
-            f"{tmp_path}/y/*.npy",
-            sample_weight=[tmp_path / "w" / f"{k}.npy" for k in range(4)],
-            batch_rows=batch_rows,
-        )
-        assert (source.n_features, source.feature_names) == (5, None)
-        assert source.knowledge(recipe, n_jobs).digest() == digest
-
-
-def test_a_target_among_the_columns(tmp_path, rng):
-    table = rng.integers(0, 3, size=(50, 4)).astype(float)
-    path = tmp_path / "t.npy"
-    np.save(path, table)
-    known = LINEAR.knowledge((table[:, [0, 2]], table[:, 3], table[:, 1]))
-    assert scan(path, -1, sample_weight=1).knowledge(LINEAR) == known
-    assert scan(path, 3, sample_weight=1, columns=[0, 2]).knowledge(LINEAR) == known
-    assert scan(path, 3, sample_weight=1, columns=[2, -4]).knowledge(LINEAR) != known
-
-
 @pytest.mark.parametrize(
     "kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 2), pa.large_list(pa.int8())]
 )
@@ -152,8 +124,8 @@ def table():
 def test_files_that_are_not_there(tmp_path, table):
     with pytest.raises(FileNotFoundError, match=r"no file .*gone\.parquet"):
         scan(tmp_path / "gone.parquet", "y")
-    with pytest.raises(FileNotFoundError, match=r"matches the pattern .*\*\.npy"):
-        scan(f"{tmp_path}/*.npy", 0)
+    with pytest.raises(FileNotFoundError, match=r"matches the pattern .*\*\.parquet"):
+        scan(f"{tmp_path}/*.parquet", "y")
     with pytest.raises(FileNotFoundError, match="holds no files"):
         scan(tmp_path, "y")
     with pytest.raises(FileNotFoundError, match="list of paths is empty"):
@@ -164,14 +136,11 @@ def test_files_that_are_not_there(tmp_path, table):
 
 def test_kinds(tmp_path, table):
     (tmp_path / "t.csv").write_text("1,2")
-    with pytest.raises(ValueError, match=r"t\.csv is of no known kind.*\.parquet, \.npy"):
-        scan(tmp_path, "y")
     pq.write_table(table, tmp_path / "t.parquet")
-    np.save(tmp_path / "t.npy", np.ones((2, 2)))
-    with pytest.raises(ValueError, match=r"different kinds: .*t\.npy and .*t\.parquet"):
-        scan([tmp_path / "t.npy", tmp_path / "t.parquet"], "y")
+    with pytest.raises(ValueError, match=r"t\.csv is of no known kind.*\.parquet.*mmap_mode"):
+        scan(tmp_path, "y")
     with pytest.raises(ValueError, match="batch_rows must be at least 1, got 0"):
-        scan(tmp_path / "t.npy", 0, batch_rows=0)
+        scan(tmp_path / "t.parquet", "y", batch_rows=0)
 
 
 def test_a_file_listed_twice_would_be_learned_twice(tmp_path, table):
@@ -264,39 +233,6 @@ def test_damaged_files(tmp_path, table, rng):
     file.write_bytes(content[:4] + b"\0" * 20_000 + content[20_004:])
     with pytest.raises(ValueError, match=r"t\.parquet cannot be read"):
         scan(file, "y").knowledge(LINEAR)
-
-    file = tmp_path / "t.npy"
-    np.save(file, rng.normal(size=(500, 3)))
-    content = file.read_bytes()
-    for damaged in (content[:-100], content[:20], b"", b"not at all"):
-        file.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"t\.npy cannot be read.*truncated"):
-            scan(file, 2)
-    np.save(file, np.array([[None]]))
-    with pytest.raises(ValueError, match=r"t\.npy cannot be read"):
-        scan(file, 0)
-
-
-def test_arrays_that_do_not_belong_together(tmp_path):
-    shapes = {"X": (5, 3), "Z": (5, 2), "y": (5,), "short": (4,)}
-    for name, shape in shapes.items():
-        np.save(tmp_path / f"{name}.npy", np.ones(shape))
-    X, Z, y, short = (tmp_path / f"{name}.npy" for name in shapes)
-    for paths, target, options, message in [
-        (X, short, {}, r"5 rows and .*short\.npy has shape \(4,\)"),
-        (X, y, {"sample_weight": short}, "short"),
-        ([X, Z], 0, {}, r"Z\.npy has 2 columns; the first file has 3"),
-        ([X, Z], y, {}, "2 files of rows and 1 of target"),
-        (y, 0, {}, r"y\.npy must hold one row per row.*\(5,\)"),
-        (X, 3, {}, "target=3, but .* has 3 columns"),
-        (X, 2, {"columns": [1, 2]}, r"target and weight not among them; got \[1, 2\]"),
-        (X, 2, {"columns": ["a"]}, "columns must be numbers"),
-        (X, 2, {"columns": []}, "columns must be numbers"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            scan(paths, target, **options)
-    with pytest.raises(TypeError, match="target must be a column's number or files"):
-        scan(X, None)
 
 
 def test_the_extra_is_named_when_it_is_not_installed(tmp_path, monkeypatch):

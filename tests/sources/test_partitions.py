@@ -1,4 +1,3 @@
-import tempfile
 from dataclasses import replace
 from itertools import pairwise
 
@@ -31,16 +30,8 @@ def cut(rows, bounds):
     return [ArrayPartition(X, y[a:b], weight[a:b], a, b) for a, b in pairwise(edges)]
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Where temporary files go; must be empty in the end."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    yield tmp_path
-    assert not list(tmp_path.glob("traceless-*"))
-
-
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
-def test_any_number_of_processes(n_jobs, recipe, rows, digest, folder):
+def test_any_number_of_processes(n_jobs, recipe, rows, digest):
     partitions = cut(rows, [7, 7, 100, 101, 350, 380])
     assert sum_partitions(recipe, partitions, n_jobs).digest() == digest
     assert sum_partitions(recipe, partitions[::-1], n_jobs).digest() == digest
@@ -95,24 +86,7 @@ def test_a_users_own_configuration_of_joblib_holds(recipe, rows, digest, monkeyp
 
 
 @ONE_TASK
-def test_each_process_keeps_one_sum_and_one_comes(recipe, rows, digest, monkeypatch, unpickled):
-    files = set()
-
-    def dump(value, file, original=joblib.dump):
-        files.add(file)
-        original(value, file)
-
-    partitions = cut(rows, range(20, 400, 20))
-    assert sum_partitions(recipe, partitions, 2).digest() == digest
-    assert len(unpickled) == 1
-    monkeypatch.setattr(joblib, "dump", dump)
-    with joblib.parallel_config(backend="threading"):
-        assert sum_partitions(recipe, partitions, 2).digest() == digest
-    assert 0 < len(files) <= 2
-
-
-@ONE_TASK
-def test_bad_rows_raise_their_own_error(recipe, rows, folder):
+def test_bad_rows_raise_their_own_error(recipe, rows):
     rows[0][250, 3] = np.nan
     for n_jobs in (1, 2):
         with pytest.raises(RangeError, match="NaN"):
@@ -120,13 +94,10 @@ def test_bad_rows_raise_their_own_error(recipe, rows, folder):
 
 
 @ONE_TASK
-def test_errors_name_their_cause(recipe, rows, folder):
+def test_errors_name_their_cause(recipe, rows):
     partitions = cut(rows, [100, 200, 300])
     with pytest.raises(RuntimeError, match="OwnError: a library's own"):
         sum_partitions(sabotage.of(recipe, sabotage.Unsendable), partitions, 2)
-    full = pytest.raises(EngineError, match=r"temporary folder .* is full.*Nothing was changed")
-    with joblib.parallel_config(backend="threading"), full:
-        sum_partitions(sabotage.of(recipe, sabotage.Full), partitions, 2)
 
 
 def test_class_wise_batches_are_as_large_as_their_matrices():
@@ -146,7 +117,7 @@ def test_progress_is_shown_when_asked_for(recipe, rows, monkeypatch, capsys, ver
 
 
 @ONE_TASK
-def test_a_killed_process_is_an_engine_error(recipe, rows, folder):
+def test_a_killed_process_is_an_engine_error(recipe, rows):
     partitions = cut(rows, [100, 200, 300])
     with pytest.raises(EngineError, match=r"worker process died.*Nothing was changed"):
         sum_partitions(sabotage.of(recipe, sabotage.Deadly), partitions, 2)

@@ -13,7 +13,7 @@ from scipy import sparse
 from traceless import MismatchError
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
-from traceless.sources import as_source, scan
+from traceless.sources import as_source, from_batches
 from traceless.sources.batches import joined, sum_batches
 
 LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
@@ -112,9 +112,8 @@ def test_what_is_not_rows_is_named_with_the_way_to_make_it_so(tmp_path):
     assert as_source(pl.DataFrame({"a": [1]}), [1]) is None
 
 
-def test_a_source_comes_alone(tmp_path):
-    np.save(tmp_path / "X.npy", np.zeros((3, 2)))
-    source = scan(tmp_path / "X.npy", target=1)
+def test_a_source_comes_alone():
+    source = from_batches([(np.zeros((3, 2)), np.arange(3))])
     assert as_source(source, None) is source
     for more in ([0, 1, 0], None), (None, [1, 1, 1]):
         with pytest.raises(TypeError, match="its own target and weights"):

@@ -318,13 +318,13 @@ def test_a_bare_dataframe_is_named_with_the_way_to_pass_it(spark):
 
 @ONE_TASK
 def test_partitions_of_files_opened_by_the_tasks(spark, recipe, rows, digest, tmp_path):
+    import pandas as pd
+
     X, y, weight = rows
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "y.npy", y)
-    np.save(tmp_path / "w.npy", weight)
-    places = {"target": tmp_path / "y.npy", "sample_weight": tmp_path / "w.npy", "batch_rows": 60}
-    source = scan(tmp_path / "X.npy", **places).on(spark)
-    assert (source.n_features, source.feature_names) == (5, None)
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(y=y, w=weight)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=60)
+    source = scan(tmp_path, "y", sample_weight="w", batch_rows=60).on(spark)
+    assert (source.n_features, source.feature_names) == (5, list("abcde"))
     assert source.knowledge(recipe).digest() == digest
     failing = sabotage.of(recipe, sabotage.Failing, marker=str(tmp_path / "failed"))
     assert source.knowledge(failing).digest() == digest

@@ -13,33 +13,27 @@ from traceless.knowledge.sums import Recipe
 LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
 
 
-def saved(kind, place, n):
-    """Rows of n classes, in one file or in two."""
+def saved(place, n):
+    """Rows of n classes in a file."""
     X, y = np.arange(1.0, 2.0 * n + 1).reshape(n, 2), np.arange(n) + 1
-    if kind == "parquet":
-        pd.DataFrame(X, columns=["a", "b"]).assign(y=y).to_parquet(f"{place}/X.parquet")
-        return f"{place}/X.parquet", "y"
-    np.save(f"{place}/X.npy", X)
-    np.save(f"{place}/y.npy", y)
-    return f"{place}/X.npy", f"{place}/y.npy"
+    pd.DataFrame(X, columns=["a", "b"]).assign(y=y).to_parquet(f"{place}/X.parquet")
+    return f"{place}/X.parquet", "y"
 
 
-@pytest.mark.parametrize("kind", ["parquet", "npy"])
 @pytest.mark.parametrize("n", [20, 50])
-def test_files_that_change_between_scan_and_fit(kind, n, tmp_path):
-    model = LSSVC().fit(scan(*saved(kind, tmp_path, 10)))
+def test_files_that_change_between_scan_and_fit(n, tmp_path):
+    model = LSSVC().fit(scan(*saved(tmp_path, 10)))
     digest = model.digest()
-    source = scan(*saved(kind, tmp_path, 50))
+    source = scan(*saved(tmp_path, 50))
     assert source.knowledge(LINEAR).n_samples == 50
-    saved(kind, tmp_path, n)  # fewer rows, or the same again at another time
-    with pytest.raises(ValueError, match=r"(X|y)\..*has changed since it was scanned.*bytes"):
+    saved(tmp_path, n)  # fewer rows, or the same again at another time
+    with pytest.raises(ValueError, match=r"X\..*has changed since it was scanned"):
         model.partial_fit(source)
     assert model.digest() == digest
 
 
-@pytest.mark.parametrize("kind", ["parquet", "npy"])
-def test_a_deleted_file_is_called_deleted(kind, tmp_path):
-    path, target = saved(kind, tmp_path, 5)
+def test_a_deleted_file_is_called_deleted(tmp_path):
+    path, target = saved(tmp_path, 5)
     source = scan(path, target)
     os.unlink(path)
     with pytest.raises(FileNotFoundError, match="is not there any more: it was deleted"):
@@ -47,21 +41,9 @@ def test_a_deleted_file_is_called_deleted(kind, tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_read(tmp_path):
-    path, target = saved("parquet", tmp_path, 50)
+    path, target = saved(tmp_path, 50)
     batches = scan(path, target, batch_rows=20).partitions[0].batches()
     next(batches)
     os.utime(path, ns=(1, 1))
     with pytest.raises(ValueError, match="has changed since it was scanned"):
         list(batches)
-
-
-def test_another_number_of_rows_is_refused_even_if_the_time_is_the_same(tmp_path):
-    path, target = saved("npy", tmp_path, 50)
-    source, time = scan(path, target), os.stat(path).st_mtime_ns
-    saved("npy", tmp_path, 20)
-    with open(path, "ab") as file:
-        file.write(b"\0" * (30 * 16))
-    for file in (path, target):
-        os.utime(file, ns=(time, time))
-    with pytest.raises(ValueError, match="changed since it was scanned"):
-        source.knowledge(LINEAR)

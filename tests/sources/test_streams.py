@@ -113,13 +113,10 @@ def test_several_labels_for_each_row(table, tmp_path):
     model = LSSVC().fit(X, Y)
     both = pa.table({"a": X[:, 0], "b": X[:, 1], "u": Y[:, 0], "v": Y[:, 1]})
     pq.write_table(both, tmp_path / "rows.parquet")
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "Y.npy", Y)
     for source in (
         from_batches([(X[:30], Y[:30]), (X[30:], Y[30:])]),
         from_batches(both, ["u", "v"]),
         scan(tmp_path / "rows.parquet", ["u", "v"]),
-        scan(tmp_path / "X.npy", tmp_path / "Y.npy"),
     ):
         assert LSSVC().fit(source).digest() == model.digest()
         twice = LSSVC().fit(X, Y).update(add=source, forget=(X, Y))

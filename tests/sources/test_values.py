@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from traceless import LSSVC, LSSVR, PathSVC, from_batches, scan
+from traceless import LSSVC, LSSVR, PathOneClass, PathSVC, PathSVR, from_batches, scan
 
 DAYS = [dt.date(2025, 1, 1 + k) for k in range(6)]
 TIMES = [dt.datetime(2025, 1, 1 + k) for k in range(6)]
@@ -114,17 +114,6 @@ def parquet(table, folder):
     return (scan(folder, "y", **weighted(table)),)
 
 
-def npy(table, folder):
-    rows = dict(zip("Xyw", column_of_targets(table, folder), strict=True))
-    if any(a is not None and a.dtype.kind == "O" for a in rows.values()):
-        pytest.skip("such files hold no Python objects")
-    for name, values in rows.items():
-        if values is not None:
-            np.save(folder / f"{name}.npy", values)
-    X, y, w = (folder / f"{name}.npy" for name in "Xyw")
-    return (scan(X, y, sample_weight=None if rows["w"] is None else w),)
-
-
 def dask_arrays(table, _):
     return [a if a is None else da.from_array(a, chunks=(4, *a.shape[1:])) for a in arrays(table)]
 
@@ -136,7 +125,6 @@ BY = {  # what `fit` takes
     "pandas of Arrow": lambda t, _: of_frame(t.to_pandas(types_mapper=pd.ArrowDtype)),
     "polars": lambda t, _: of_frame(pl.from_arrow(t)),
     "Parquet": parquet,
-    "npy": npy,
     "a Dask frame": lambda t, _: of_frame(
         dd.from_pandas(t.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
     ),
@@ -193,6 +181,13 @@ def test_no_two_labels_become_one(y):
                 LSSVC().fit(X, carried)
         with pytest.raises(ValueError, match="NUL"):
             LSSVC().fit(from_batches([pl.DataFrame({"x": X[:, 0], "y": y})], "y"))
+
+
+@pytest.mark.parametrize("make", [PathSVC, PathSVR, PathOneClass])
+@pytest.mark.parametrize("values", [DAYS, TIMES, SPANS, DIGITS], ids=range(4))
+def test_nor_has_the_path_family_dates_or_text_as_features(make, values):
+    with pytest.raises(TypeError, match=r"Column 'a' of X is of type \w+.*, and must be numbers"):
+        make().fit(pa.table({"a": values}), [0, 1] * 3)
 
 
 def test_structs_are_neither_labels_nor_numbers():

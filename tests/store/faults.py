@@ -97,7 +97,6 @@ CHANGES = {
     ),
     "flush": Change(some_that_wait, lambda at: Store(at).flush(force=True), has_key=False),
     "cancel": Change(some_that_wait, lambda at: Store(at).cancel("waits"), has_key=False),
-    "seal": Change(some_rows, lambda at: Store(at).seal(key="k")),
     "destroy secret": Change(some_rows, lambda at: Store(at).destroy("secret", key="k")),
     "destroy model": Change(some_rows, lambda at: Store(at).destroy("model", key="k")),
     "new key": Change(some_rows, lambda at: Store(at).new_key(), has_key=False),

@@ -116,7 +116,6 @@ CHANGES = {
     "destroy secret": Change(without_rows("destroy", "secret"), "destroy secret --yes"),
     "destroy model": Change(without_rows("destroy", "model"), "destroy model --yes"),
     "new key": Change(without_rows("new_key"), "key --replace", keyed=False),
-    "seal": Change(without_rows("seal"), ""),
 }
 REFUSED = {
     "learn who was forgotten": Change(on("learn", 0, 63), "learn 0-63", FORGOTTEN),
@@ -243,7 +242,7 @@ def test_a_key_is_recognised_by_every_interface(at, name):
     answers = [change.made(store, key="k"), change.made(store, key="k", dry_run=True)]
     assert all(answer.replayed for answer in answers)
     assert [said(answer) for answer in answers] == [said(first)] * 2
-    other = CHANGES["forget" if name == "seal" else "seal"]
+    other = CHANGES["destroy model" if name == "destroy secret" else "destroy secret"]
     for options in ({}, {"dry_run": True}):
         with pytest.raises(ValueError, match=r"the key 'k'|The key 'k'"):
             other.made(store, key="k", **options)

@@ -99,7 +99,7 @@ def test_what_a_failed_commit_left_in_the_log_is_written_over(store):
     log = path.with_name("ledger.sqlite-wal")
     with open_ledger(path) as reader:
         last = reader.last()
-        store.seal()
+        store.new_key()
         size, entry = log.stat().st_size, store.receipt()
         assert module._look(path, store.history()[-1]) == (True, False)
         assert log.stat().st_size == size
@@ -124,7 +124,7 @@ def test_the_log_is_emptied_or_that_is_said(store, rows):
     assert store.status().log_emptied  # the last one to close it has emptied it
     with open_ledger(store.path / "ledger.sqlite") as reader:
         reader.last()
-        store.seal()
+        store.new_key()
         with open_ledger(store.path / "ledger.sqlite") as second:
             second.last()
     assert store.learn(X, y).log_emptied

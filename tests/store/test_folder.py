@@ -243,7 +243,7 @@ def test_a_log_on_read_only_media_is_read_or_not_overlooked(store, rows, tmp_pat
         frozen(store.path, tmp_path / "disk") as path,
         pytest.raises(StoreError, match=r"wal holds changes .* Copy the whole folder"),
     ):
-        Store(path)
+        Store(path).status()
 
 
 def test_a_change_while_nobody_was_expected_is_noticed(store, rows, monkeypatch):

@@ -133,7 +133,7 @@ class TestUndo:
         for other in ((X[200:299], y[200:299]), (X[200:], y[200:]), (X[:200], y[:200])):
             with pytest.raises(NotLearnedError, match=r"was one of 100 rows.*Nothing was changed"):
                 store.undo(*other)
-        store.seal()
+        store.new_key()
         receipt = store.undo(X[:199:-1], y[:199:-1], ids=["x"] * 100)
         assert (receipt.kind, receipt.subject) == ("forget", f"undo of entry {learned.sequence}")
         with pytest.raises(StoreError, match="was undone before"):
@@ -163,6 +163,7 @@ STEPS_OF_5 = {
     "wait some": lambda s, X, y: s.forget(X[15:16], y[15:16], batch=True, key="5"),
     "forget others": lambda s, X, y: s.forget(X[16:18], y[16:18]),
     "flush": lambda s, X, y: s.flush(force=True),
+    "wait learned": lambda s, X, y: s.forget(X[:3], y[:3], ids=[5] * 3, batch=True, key="5"),
     "cancel": lambda s, X, y: s.cancel("5"),
     "learn": lambda s, X, y: s.learn(X[:3], y[:3], ids=[5] * 3, again=True),
     "undo": lambda s, X, y: s.undo(X[:3], y[:3], ids=[5] * 3),
@@ -186,6 +187,8 @@ class TestWhoWasForgotten:
             ("correct", None),
             ("forget, learn", None),
             ("forget, learn, undo", 2),  # no way round
+            ("forget, learn, wait learned, cancel, undo", 2),
+            ("wait, cancel, undo all", None),
             ("learn, forget, undo", None),
         ],
     )

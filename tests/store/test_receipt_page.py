@@ -68,7 +68,7 @@ def test_what_is_exact_up_to_rounding_is_said_to_be(tmp_path):
     store = Store.new(tmp_path / "s", model)
     store.learn(X, np.arange(40.0))
     receipt = store.forget(X[:20], np.arange(20.0))
-    assert "give (up to rounding, until it is sealed), as if these 20" in said(receipt)
+    assert "give (up to rounding), as if these 20" in said(receipt)
     assert "of the model" not in said(receipt).split("What this proves")[0]  # no organisation
 
 

@@ -69,7 +69,6 @@ def test_every_estimator_can_live_in_a_store_and_its_root_is_one_of_the_rows(tmp
         Store(store.path).learn(X[some], y[some], None if weight is None else weight[some])
     store.relabel(X[:50], y[:50], y[50:100], None if weight is None else weight[:50])
     store.relabel(X[:50], y[50:100], y[:50], None if weight is None else weight[:50])
-    store.seal()
     receipt = store.forget(X[:100], y[:100], None if weight is None else weight[:100])
     left = None if weight is None else weight[100:]
     assert np.array_equal(store.model().predict(X), Store(store.path).model().predict(X))

@@ -99,19 +99,19 @@ class TestOpen:
                 Store(path)
         (tmp_path / "ledger.sqlite").write_bytes(b"something else, and long enough" * 100)
         with pytest.raises(StoreError, match="damaged"):
-            Store(tmp_path)
+            Store(tmp_path).status()
         for make in (lambda sql: None, lambda sql: sql.execute("CREATE TABLE t (x)")):
             (tmp_path / "ledger.sqlite").write_bytes(b"")
             with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as sql:
                 make(sql)
             with pytest.raises(StoreError, match=r"is not a store: .* is not a ledger"):
-                Store(tmp_path)
+                Store(tmp_path).status()
 
     def test_a_newer_version_is_named(self, store):
         with closing(sqlite3.connect(store.path / "ledger.sqlite")) as sql:
             sql.execute("PRAGMA user_version = 2")
         with pytest.raises(StoreError, match="newer version of traceless"):
-            Store(store.path)
+            Store(store.path).status()
 
     def test_a_missing_generation_and_a_missing_secret_are_named(self, store, rows):
         (store.path / "secret").rename(store.path / "elsewhere")
@@ -230,7 +230,7 @@ class TestRequests:
             lambda: store.learn(X[200:299], y[200:299], key="a"),
             lambda: store.learn(X[:100], y[:100], key="a"),
             lambda: store.learn(X[200:], y[200:], ids=range(100), key="a"),
-            lambda: store.seal(key="a"),
+            lambda: store.destroy("model", key="a"),
             lambda: store.forget(X[:30], y[:30], key="a", batch=True),
         ):
             with pytest.raises(StoreError, match="'a' is that of another request"):
@@ -378,7 +378,6 @@ class TestDestroy:
         for again in (X[:50], y[:50]), (X[50:100], y[50:100]):  # nobody can tell these apart now
             with pytest.raises(StoreError, match=r"nobody can tell.*\(2\).*Nothing was changed"):
                 store.learn(*again, key="a")
-        assert store.seal(key="b") == store.seal(key="b")
         store.learn(X[200:], y[200:])
         assert store.status().unknown == 350
         store.forget(knowledge(X[:50], y[:50]))
@@ -389,7 +388,7 @@ class TestDestroy:
         assert (receipt.held, receipt.generation, sum(receipt.classes.values())) == (0, None, -200)
         assert not list((store.path / "generations").iterdir())
         assert store.status().classes == {}
-        for change in (store.model, lambda: store.learn(*rows), store.seal):
+        for change in (store.model, lambda: store.learn(*rows)):
             with pytest.raises(StoreError, match="was destroyed"):
                 change()
         assert store.destroy("secret").check()

@@ -8,7 +8,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-__all__ = ["COMPILED", "core"]
+__all__ = ["COMPILED", "FOR_SPEED", "core"]
+
+FOR_SPEED = """\
+The compiled core is not in use: plain Python computes the same results, slower. For speed install
+a C++ compiler, and then traceless again (in a clone: make core).
+Debian, Ubuntu: apt install g++ | Fedora: dnf install gcc-c++ | macOS: xcode-select --install"""
 
 if TYPE_CHECKING:
     from traceless.arithmetic import plain as core

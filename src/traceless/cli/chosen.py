@@ -115,7 +115,9 @@ class Chosen:
         try:
             result = how.made(change)
         except NotLearnedError as error:
-            self._explain(error)
+            for one, rows in self._found().items():
+                if why := self._refusal(one, rows):
+                    raise NotLearnedError(f"{why} Nothing was changed.") from error
             raise
         found, more = self._found(), len(self._found()) - _SHOWN
         grid = Grid(found.most_common(_SHOWN), [self.table.schema.id or "", "rows"])
@@ -125,14 +127,8 @@ class Chosen:
     def _found(self) -> Counter[str]:
         return cast("Selection", self.table).found
 
-    def _explain(self, error: NotLearnedError) -> None:
-        """Say by its id what was refused, if an id is the reason."""
-        for one, rows in self._found().items():
-            why = self._refusal(one, rows)
-            if why:
-                raise NotLearnedError(f"{why} Nothing was changed.") from error
-
     def _refusal(self, one: str, rows: int) -> str | None:
+        """What is to be said of an id, if it is the reason."""
         known, name = self.store.find(one), f"{self.table.schema.id} {one}"
         free, gone = known.held - known.waiting, known.forgotten
         if not known.held:

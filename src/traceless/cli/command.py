@@ -56,7 +56,10 @@ class Command(click.Command):
             say("error", "Interrupted. A change is made whole or not at all; see traceless status.")
             code = INTERRUPTED
         except Declined:
-            code = _decline(as_json)
+            if as_json:  # not an error, but scripts must see that nothing was done
+                click.echo(to_json({"ok": False, "declined": True}))
+            click.echo("Nothing was changed.", err=True)
+            code = FAILED
         except Exception as error:
             if debug:
                 traceback.print_exc()
@@ -110,14 +113,6 @@ def _silence(code: int) -> int:
     """Nothing more can be written: keep Python from trying again at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
-
-
-def _decline(as_json: bool) -> int:
-    """The answer was no: not an error, but scripts must see that nothing was done."""
-    if as_json:
-        click.echo(to_json({"ok": False, "declined": True}))
-    click.echo("Nothing was changed.", err=True)
-    return FAILED
 
 
 def _refuse(error: Exception, as_json: bool) -> int:

@@ -30,9 +30,11 @@ def doctor() -> Result:
     from threadpoolctl import threadpool_info
 
     from traceless import __version__
+    from traceless.arithmetic.core import COMPILED, FOR_SPEED
 
     machine = {
         "traceless": __version__,
+        "compiled core": "yes" if COMPILED else "no",
         "Python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         **{name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")},
@@ -42,6 +44,7 @@ def doctor() -> Result:
     threads = [{name: pool[name] for name in names} for pool in threadpool_info()]
     shown = [
         fields(machine),
+        *(() if COMPILED else (FOR_SPEED,)),
         Grid([list(t.values()) for t in threads], ["threads", "library", "for", "version"]),
         Grid([list(c.values()) for c in checks], ["check", "result", "said"]),
     ]

@@ -57,13 +57,11 @@ def store_argument(function: Function) -> Function:
     @click.argument("store", type=click.Path())
     @functools.wraps(function)
     def called(
-        store: str, wait: float | None = None, signing_key: str | None = None, **options: Any
+        store: str, wait: float = 0.0, signing_key: str | None = None, **options: Any
     ) -> Result:
-        from traceless.store.store import Store, UnreadStore
+        from traceless.store.store import Store
 
-        opened = (
-            Store(store) if wait is None else UnreadStore(store, wait=wait, signing_key=signing_key)
-        )
+        opened = Store(store, wait=wait, signing_key=signing_key)
         keep(store=opened)
         return function(opened, **options)
 
@@ -98,15 +96,9 @@ def split_names(text: str | None) -> list[str]:
 
 def rows_of(table: Table, label: str, ids: Ids = "if there") -> Iterator[Any]:
     """The rows of a table in batches, with a progress line in a terminal."""
-    return with_progress(table, table.rows(ids), label)
+    return with_progress(table.rows(ids), label)
 
 
-def with_progress(table: Table, batches: Iterator[Any], label: str) -> Iterator[Any]:
+def with_progress(batches: Iterator[Any], label: str) -> Iterator[Any]:
     """Batches (X, ...) of a table, with a progress line in a terminal."""
-    return progress(
-        batches,
-        label,
-        can_draw(sys.stderr),
-        fraction=lambda: table.part,
-        size=lambda batch: len(batch[0]),
-    )
+    return progress(batches, label, can_draw(sys.stderr), size=lambda batch: len(batch[0]))

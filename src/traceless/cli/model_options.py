@@ -5,7 +5,6 @@ What is set is given to the model or its feature map, whichever has a parameter 
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -78,8 +77,6 @@ def build(model: str, map_: str | None, parameters: Mapping[str, Any]) -> Any:
     from traceless import features
 
     make, given = getattr(traceless, MODELS[model]), dict(parameters)
-    if model.startswith("path") and importlib.util.find_spec("numba") is None:
-        raise ImportError(f"{MODELS[model]} needs numba: pip install 'traceless[path]'")
     if map_ is not None and model not in _MAPPED:
         raise ValueError(f"--model {model} has its own features: leave out --map {map_}.")
     if model not in _MAPPED and "rho" in given:

@@ -177,7 +177,7 @@ def _predictions(
     import numpy as np
 
     batches = ((batch.X, batch) for batch in table.batches([*table.schema.features, *kept]))
-    for X, batch in inputs.with_progress(table, batches, "predicting"):
+    for X, batch in inputs.with_progress(batches, "predicting"):
         columns = [batch.cells[name].array.to_pylist() for name in kept]
         for answer in answers:
             columns += np.atleast_2d(answer(X).T).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -135,13 +135,6 @@ def _grouped(several: Sequence[Mapping[str, int]], most: int) -> dict[str, str]:
     }
 
 
-def _time(said: str) -> datetime | None:
-    try:
-        return datetime.strptime(said, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        return None
-
-
 # --- the queue ----------------------------------------------------------------------------------
 
 
@@ -166,7 +159,7 @@ def _queue(pending: Sequence[Queued], now: datetime) -> str:
 
 
 def _days(queued: Queued, now: datetime) -> int:
-    return max(0, (now - (_time(queued.time) or now)).days)
+    return max(0, (now - datetime.fromisoformat(queued.time)).days)
 
 
 # --- scores -------------------------------------------------------------------------------------

@@ -105,11 +105,10 @@ def whole(text: str, where: str) -> int:
 def _names_in(file: str, format_: str | None, text: TextFormat, without: list[str]) -> list[str]:
     """The columns of a file, except some that must be among them."""
     from traceless.sources import column_names
+    from traceless.sources.arrow import check_present
 
     found = column_names(file, format_, text)
-    missing = [name for name in without if name not in found]
-    if missing:
-        raise ValueError(f"{file} has no column {missing[0]!r}; it has {', '.join(found[:20])}.")
+    check_present(found, without, file)
     return [name for name in found if name not in without]
 
 

@@ -201,7 +201,7 @@ class GroupedModels:
             scores[part] = np.einsum("ij,ijk->ik", values, self._solved[places[part]])
         if self.table.recipe.task == "regression":
             return scores[:, 0] if scores.shape[1] == 1 else scores
-        scores[~self._has[places]] = -np.inf
+        scores[np.asarray(self.table.counts)[places] <= 0] = -np.inf
         return np.asarray(label_array(self.table.responses)[scores.argmax(axis=1)])
 
     @property
@@ -220,17 +220,14 @@ class GroupedModels:
         return self.table.recipe.phi
 
     @cached_property
-    def _has(self) -> NDArray[np.bool_]:
-        """Which classes each group has."""
-        return np.asarray(self.table.counts > 0)
-
-    @cached_property
     def _solved(self) -> Floats:
         """The coefficients of all groups, G × J × (targets or classes).
 
         A class's score is that of itself against the rest of its group.
         """
-        phi, J = self._phi, len(self._phi.steps)
+        phi, J, rho = self._phi, len(self._phi.steps), self.estimator.rho
+        if isinstance(rho, str):
+            raise ValueError(f"Models by group share one number rho, got {rho!r}.")
         steps, resolution = phi.steps, self.table.recipe.target_resolution
         sums = np.ldexp(self.table.sums.astype(np.longdouble), -self.table.weight_bits)
         S = sums[:, :J, :J] * np.outer(steps, steps)
@@ -239,14 +236,7 @@ class GroupedModels:
             V = V * resolution
         else:
             V = 2 * V - V.sum(axis=2, keepdims=True)
-        return _solve(S, V, self.estimator._penalty(self._rho, phi), phi.has_bias)
-
-    @property
-    def _rho(self) -> float:
-        rho = self.estimator.rho
-        if isinstance(rho, str):
-            raise ValueError(f"Models by group share one number rho, got {rho!r}.")
-        return float(rho)
+        return _solve(S, V, self.estimator._penalty(float(rho), phi), phi.has_bias)
 
 
 def _solve(S: Any, V: Any, penalty: Penalty, has_bias: bool) -> Floats:

@@ -77,15 +77,12 @@ class ForgettableColumns(LeastSquares):
         if names is not None:
             self.feature_names_in_ = np.delete(names, gone)
         self.__dict__.pop("_guard", None)
-        self._warn_of_slices()
         self._state = self._new_state(known)
-
-    def _warn_of_slices(self) -> None:
         if any(re.fullmatch("[0-9a-f]{64}", name) for name in self.merged_):
             warnings.warn(
                 "Slices that were merged without a name are known by the digest that they had with "
                 "these columns: they are not recognised if they are merged again without them. "
                 "Name slices, as in merge(other, name=...), to be safe from that.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=3,
             )

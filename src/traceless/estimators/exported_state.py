@@ -54,7 +54,6 @@ class ExportedState(LeastSquares):
         self
         """
         with changing(self) as draft:
-            draft._start_anew()
             draft._import(state)
         return self
 
@@ -66,6 +65,7 @@ class ExportedState(LeastSquares):
             )
 
     def _import(self, state: Mapping[str, Any]) -> None:
+        self._start_anew()
         if str(state.get("format")) != STATE_FORMAT or self.solver != "woodbury":
             raise ValueError(
                 "import_state needs solver='woodbury' and what export_state returned, got "

@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from traceless.device.tensors import check_rows, is_on_device, kind_of, taken_rows, to_array
 from traceless.exceptions import MismatchError
+from traceless.hinge.rows import are_plain
 from traceless.knowledge.values import check_features, check_numbers, labels
 from traceless.sources.source import Source, as_source
 
@@ -151,24 +152,6 @@ def _are_plain(estimator: Any, rows: Rows, task: Task, reset: bool) -> bool:
         and y.shape[0] == X.shape[0]
         and (y.dtype.kind in "biu" or (y.dtype == np.float64 and bool(np.isfinite(y).all())))
         and are_plain(estimator, X, reset)
-    )
-
-
-def are_plain(estimator: Any, X: Any, reset: bool = False) -> bool:
-    """Whether rows without labels are surely what these checks would return."""
-    return (
-        type(X) is np.ndarray
-        and X.dtype == np.float64
-        and X.ndim == 2
-        and X.shape[0] > 0
-        and X.shape[1] > 0
-        and (
-            reset
-            or (
-                X.shape[1] == estimator.n_features_in_
-                and "feature_names_in_" not in vars(estimator)
-            )
-        )
     )
 
 

@@ -22,9 +22,8 @@ from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
-from traceless.device.tensors import is_on_device, on_host, taken, to_array
+from traceless.device.tensors import is_on_device, on_host, taken
 from traceless.estimators.inputs import (
-    are_plain,
     checked,
     checked_tensor,
     sides,
@@ -38,6 +37,7 @@ from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import dense_rows, report_coarse, report_large
 from traceless.features.linear import Linear
 from traceless.files import saving
+from traceless.hinge.rows import are_plain
 from traceless.knowledge.provenance import Provenance
 from traceless.knowledge.responses import SAID, Task
 from traceless.knowledge.sample_weights import rounded_weights
@@ -207,10 +207,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         with changing(self) as draft:
             theirs, state = Provenance(), draft._current()
             other = snapshot(other) if isinstance(other, LeastSquares) else other
+            guard = draft.__dict__.pop("_guard", None)  # without guard=True it would fall behind
             if draft.guard:
-                draft._guard = Guard.of(draft, 0 if state is None else state.n_samples).joined(
-                    other
-                )
+                draft._guard = Guard.of(guard, state.n_samples if state else 0).joined(other)
             if isinstance(other, LeastSquares):
                 other._held()
                 take_names(draft, getattr(other, "feature_names_in_", None))
@@ -368,8 +367,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         self, state: Cholesky | None, new: Rows | Source | None, old: Rows | Source | None
     ) -> bool:
         """Let the guard, if there is to be one, follow a change; whether it has approved of it."""
+        guard = self.__dict__.pop("_guard", None)
         if not self.guard:
-            self.__dict__.pop("_guard", None)
             return False
         if isinstance(new, Source) or isinstance(old, Source):
             raise ValueError(
@@ -377,7 +376,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 "rows elsewhere. Use guard=False, or a store (traceless.Store)."
             )
         held = 0 if state is None else state.n_samples
-        self._guard = Guard.of(self, held).changed(self._recipe(), new, old)
+        self._guard = Guard.of(guard, held).changed(self._recipe(), new, old)
         return True
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002
@@ -397,9 +396,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             values = dense_rows(X, slice(0, ROWS))
             report_coarse(values, steps, "Column", "resolution", names=names)
 
-    def _knowledge_of(self, rows: Rows | Source, recipe: Recipe | None = None) -> Knowledge:
-        """The knowledge of some rows: as the parameters are set now, or by another recipe."""
-        recipe = self._recipe() if recipe is None else recipe
+    def _knowledge_of(self, rows: Rows | Source, recipe: Recipe) -> Knowledge:
+        """The knowledge of some rows."""
         if recipe.verbose != bool(self.verbose):
             recipe = replace(recipe, verbose=bool(self.verbose))
         if isinstance(rows, Source):
@@ -581,14 +579,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         if not are_plain(self, X):
             X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
         return scores(solution, phi, X)
-
-    def _largest_there(self, X: Any) -> NDArray[np.intp]:
-        """The number of the largest score of each row, of rows on a device."""
-        from traceless.device.products import winners
-
-        solution, phi = self._weights()
-        found = winners(solution, phi, checked_tensor(self, X, reset=False))
-        return np.asarray(to_array(found))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in self.__dict__

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from traceless.arithmetic.integers import Floats
 from traceless.device.tensors import is_on_device, like, taken, to_array
+from traceless.estimators.inputs import checked_tensor
 from traceless.estimators.least_squares import LeastSquares
 from traceless.exceptions import UninformativeWarning
 from traceless.knowledge.sums import Knowledge
@@ -103,7 +104,10 @@ class Posterior(LeastSquares):
         if self.decision != "scores":
             return np.asarray(self._probabilities(X, log=True).argmax(axis=1))
         if is_on_device(taken(X)) and len(self.classes_) > 2:
-            return self._largest_there(taken(X))
+            from traceless.device.products import winners
+
+            rows = checked_tensor(self, taken(X), reset=False)
+            return np.asarray(to_array(winners(*self._weights(), rows)))
         scores = self._decision(X)
         if scores.shape[1] == 1 and len(self.classes_) == 2:
             return np.asarray(to_array(scores[:, 0] > 0), dtype=np.intp)

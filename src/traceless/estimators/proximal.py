@@ -99,9 +99,6 @@ def wESVM(  # noqa: N802
     C: float = 1.0,
     *,
     class_weight: Any = "balanced",
-    activation: str = "sigmoid",
-    scale: float = 1.0,
-    random_state: int = 0,
     **parameters: Any,
 ) -> LSSVC:
     """Weighted extreme SVM (Zhu et al. 2018): classes weigh what their counts say.
@@ -131,15 +128,7 @@ def wESVM(  # noqa: N802
     0.5
     0.8
     """
-    return ESVM(
-        n_units,
-        C,
-        activation=activation,
-        scale=scale,
-        random_state=random_state,
-        class_weight=class_weight,
-        **parameters,
-    )
+    return ESVM(n_units, C, class_weight=class_weight, **parameters)
 
 
 def _machine(feature_map: Linear | RandomLayer, C: float, parameters: dict[str, Any]) -> LSSVC:

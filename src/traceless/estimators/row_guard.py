@@ -75,9 +75,9 @@ class Guard:
     books: tuple[Book, ...]
 
     @classmethod
-    def of(cls, model: Any, held: int) -> Guard:
+    def of(cls, guard: Guard | None, held: int) -> Guard:
         """The guard that a model has, or a new one if it holds no rows yet."""
-        guard: Guard = model.__dict__.get("_guard") or cls((Book.new(),))
+        guard = guard or cls((Book.new(),))
         if len(guard) != held:
             raise ValueError(
                 f"guard=True needs the digests of all {held} rows held, and there are "

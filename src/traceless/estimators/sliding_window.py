@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Integers
-from traceless.estimators.inputs import check_classes, n_rows, task_of
+from traceless.estimators.inputs import check_classes, n_rows, sides, task_of
 from traceless.estimators.window_rows import (
     Rows,
     given,
@@ -80,8 +80,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     The estimators of this library change without touching what they were before, so a window
     updates a copy that costs nothing. Of any other estimator each update is made to a deep copy,
-    and nothing keeps you from changing ``estimator_``; where it has ``n_samples_``, a different
-    number of rows is noticed.
+    and nothing keeps you from changing ``estimator_``.
 
     Examples
     --------
@@ -187,8 +186,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         self
         """
-        if add is None and forget is None:
-            raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
+        add, forget = sides(add, forget)
         with changing(self) as draft:
             if "_rows" in draft.__dict__:
                 draft._go_on(add, forget)
@@ -349,14 +347,8 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     def _go_on(self, add: Any, forget: Any) -> None:
         check_parameters(self)
-        held, n_held = self._rows, len(self._rows[2])
-        theirs = getattr(self._model, "n_samples_", n_held)
-        if theirs != n_held:
-            raise RuntimeError(
-                f"The window holds {n_held} rows, and its estimator {theirs}: it was changed by "
-                "itself. Learn and forget with the window's own methods; fit starts anew."
-            )
-        out = np.zeros(n_held, dtype=bool)
+        held = self._rows
+        out = np.zeros(len(held[2]), dtype=bool)
         if n_rows(forget):
             out[self._found(forget)] = True
         new = self._newest(add, reset=False) if n_rows(add) else part(held, slice(0))
@@ -366,8 +358,8 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         split: Any = (slice(n), slice(n, None)) if out[:n].all() else (out, ~out)
         old, kept = (part(held, which) for which in split)
         rows = joined(kept, new)  # before the update: what can fail fails first
-        sides = {"add": new, "forget": old}.items()
-        changes = {side: given(some) for side, some in sides if len(some[2])}
+        both = {"add": new, "forget": old}.items()
+        changes = {side: given(some) for side, some in both if len(some[2])}
         if changes:
             model = _own(self._model)
             model.update(**changes)

@@ -44,13 +44,8 @@ class Summary:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                f"to_frame makes a pandas DataFrame: pip install pandas ({error}). The numbers are "
-                "also in `columns`, a dict of lists."
-            ) from error
+        import pandas as pd
+
         names = [name for name in ("target", "name") if name in self.columns]
         return pd.DataFrame(dict(self.columns)).set_index(names)
 

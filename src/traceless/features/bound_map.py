@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix, hstack
 from traceless.arithmetic.integers import LARGEST, Floats, energy, peak
 from traceless.features.grid import dense_rows, encode_linear, refuse
 from traceless.features.probe import probe
-from traceless.features.specification import PROBE
+from traceless.features.specification import PROBE, specification_digest
 
 if TYPE_CHECKING:
     from traceless.features.feature_map import FeatureMap
@@ -77,7 +77,7 @@ class BoundMap:
         now = vars(feature_map)
         if {*map(type, now.values())} <= _SCALARS and now == self.made_of:
             return True
-        return self.specification == feature_map.specification()
+        return specification_digest(self.specification) == feature_map.digest()  # True is not 1
 
     @cached_property
     def _identity(self) -> dict[str, str]:

@@ -168,7 +168,8 @@ class SolvedModel:
         used["sigmoid"] = ("gamma", "coef0")
         said: dict[str, Any] = {p: float(getattr(kernel, p)) for p in used.get(kernel.name, ())}
         name = name_of(settings.kernel) if callable(settings.kernel) else settings.kernel
-        said |= {"kernel": name, **settings.machine.said}
+        own = getattr(settings.machine, settings.machine.said)
+        said |= {"kernel": name, settings.machine.said: own if isinstance(own, str) else float(own)}
         if settings.name == "precomputed":
             numbers, rows = self._numbers(), self.rows
             bounds = {

@@ -57,7 +57,10 @@ def restore_hinge(estimator: PathMachine, said: Any, tensors: Tensors) -> None:
         targets = facts.tensor(tensors, "targets", "f", (len(tensors["ids"]),))
         if (np.signbit(targets) & (targets == 0.0)).any():
             raise ValueError("a target is a zero with a sign.")
-    _check_solutions(tensors)
+    n = len(facts.tensor(tensors, "intercepts", "f", (None,)))  # `restored` counts all against rows
+    facts.within("residuals", facts.tensor(tensors, "residuals", "f", (n,)), 0.0, np.inf)
+    alpha = facts.within("alpha", facts.tensor(tensors, "alpha", "f", (None,)), 0.0, np.inf)
+    facts.tensor(tensors, "slopes", "f", (len(alpha),))
     last = facts.tensor(tensors, "last_ids", "i", (None,))
     estimator.last_ids_ = facts.within("last_ids", last, -1, said["next_id"] - 1).copy()
     estimator._model = HingeModel.restored(settings, said, tensors)
@@ -99,11 +102,3 @@ def _check_gram(tensors: Tensors) -> None:
     facts.within("rows", points, 0, size - 1)
     if len(np.unique(points)) < len(points):
         raise ValueError("two points have one number.")
-
-
-def _check_solutions(tensors: Tensors) -> None:
-    """Check the numbers of each problem; `HingeModel.restored` counts them against the rows."""
-    n = len(facts.tensor(tensors, "intercepts", "f", (None,)))
-    facts.within("residuals", facts.tensor(tensors, "residuals", "f", (n,)), 0.0, np.inf)
-    alpha = facts.within("alpha", facts.tensor(tensors, "alpha", "f", (None,)), 0.0, np.inf)
-    facts.tensor(tensors, "slopes", "f", (len(alpha),))

@@ -47,16 +47,12 @@ class Classifier:
     class_weight: Any
     strategy: str
     is_balanced = True  # whether Σyα is 0
+    said = "strategy"  # in a digest, besides the bounds of rows
 
     @property
     def structure(self) -> Any:
         """What requires a new fit if it changes."""
         return self.strategy
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """What a digest says of it, besides the bounds of rows."""
-        return {"strategy": self.strategy}
 
     @property
     def needs_all_rows(self) -> bool:
@@ -86,13 +82,9 @@ class Regressor:
     C: float
     epsilon: float
     is_balanced = True
+    said = "epsilon"
     structure = None
     needs_all_rows = False
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """What a digest says of it, besides the bounds of rows."""
-        return {"epsilon": float(self.epsilon)}
 
     def targets(self, rows: TrainingRows, _: Kernel) -> dict[Pair, Target]:
         """The points of the problem; none without rows."""
@@ -115,13 +107,9 @@ class OneClass:
 
     nu: float
     is_balanced = False
+    said = "nu"
     structure = None
     needs_all_rows = True
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """What a digest says of it, besides the bounds of rows."""
-        return {"nu": float(self.nu)}
 
     def targets(self, rows: TrainingRows, kernel: Kernel) -> dict[Pair, Target]:
         """The points of the problem; none without rows."""

@@ -24,6 +24,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.responses import Classes, Label, union
+from traceless.knowledge.values import check_features
 from traceless.knowledge.values import labels as labels_of
 
 _LONG = 1000  # characters of a label
@@ -213,6 +214,7 @@ def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     """Check rows, labels and weights of the user; returns arrays of our own."""
     kind: Labels = estimator._labels
     X, y, weight = as_triple(rows, alone=kind == "none")
+    check_features(X)
     y = labels_of(y) if kind == "classes" else y
     options = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
     if not reset and estimator._model.kernel.name == "precomputed":
@@ -240,18 +242,26 @@ def dense(X: Any) -> Floats:
     return np.asarray(X.toarray() if issparse(X) else X)
 
 
-def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:
-    """Whether rows are what scikit-learn would make of them; its checks take long for one row."""
-    plain = (
+def are_plain(estimator: Any, X: Any, reset: bool = False) -> bool:
+    """Whether rows are surely what scikit-learn's checks would return, but for their numbers."""
+    return (
         type(X) is np.ndarray
         and X.dtype == np.float64
         and X.ndim == 2
-        and X.size
-        and X.shape[1] == estimator.n_features_in_
-        and X.flags.c_contiguous
-        and "feature_names_in_" not in vars(estimator)
-        and np.isfinite(X).all()
+        and X.size > 0
+        and (
+            reset
+            or (
+                X.shape[1] == estimator.n_features_in_
+                and "feature_names_in_" not in vars(estimator)
+            )
+        )
     )
+
+
+def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:
+    """Whether rows are what scikit-learn would make of them; its checks take long for one row."""
+    plain = are_plain(estimator, X) and X.flags.c_contiguous and np.isfinite(X).all()
     return bool(plain) and all(
         type(y) is np.ndarray and y.shape == (len(X),) and _is_whole(y) for y in labels
     )

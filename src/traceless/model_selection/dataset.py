@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import indexable
 
@@ -21,8 +20,7 @@ from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.rows import Indices, as_slice
-from traceless.model_selection.triangles import without_each
+from traceless.model_selection.splits import Indices, as_slice
 from traceless.parameters import positive
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Penalty, Ridge
@@ -123,7 +121,8 @@ class Dataset:
         """The knowledge of some of the rows."""
         span = as_slice(index)
         weight = None if self.sample_weight is None else self.sample_weight[span]
-        return self.probe._knowledge_of((self.X[span], self.y[span], weight))
+        rows = self.X[span], self.y[span], weight
+        return self.probe._knowledge_of(rows, self.probe._recipe())
 
     def total(self, parts: Iterable[Knowledge] = ()) -> Knowledge:
         """The knowledge of all rows, or the sum of these parts of it, checked as in ``fit``."""
@@ -131,21 +130,6 @@ class Dataset:
         assert isinstance(total, Knowledge)
         self.probe._check_first(total, self.X, self.y)
         return total
-
-    def without_each(self, folds: Sequence[Indices]) -> tuple[Knowledge, list[Knowledge]]:
-        """The knowledge of all rows, and of those without each fold; each row is in one fold."""
-        probe, recipe = self.probe, self.probe._recipe()
-        plain = probe.n_jobs is None and self.sample_weight is None and not issparse(self.X)
-        kept = not recipe.classwise and not recipe.fingerprint
-        if plain and kept:
-            spans = [as_slice(fold) for fold in folds]
-            found = without_each(recipe, self.X, self.y, spans)
-            if found is not None:
-                probe._check_first(found[0], self.X, self.y)
-                return found
-        parts = [self.knowledge(fold) for fold in folds]
-        total = self.total(parts)
-        return total, [total - part for part in parts]
 
     def model(self, knowledge: Knowledge, own_map: bool = True) -> LeastSquares:
         """A new model with this knowledge, as if fitted to the rows it came from.

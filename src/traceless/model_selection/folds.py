@@ -14,8 +14,7 @@ from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
 from traceless.device.tensors import to_array
-from traceless.model_selection.rows import subset
-from traceless.model_selection.splits import split_rows
+from traceless.model_selection.splits import split_rows, subset
 from traceless.transaction import apart
 
 Path = Literal["auto", "subtract", "hat"]

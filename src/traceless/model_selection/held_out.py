@@ -55,7 +55,7 @@ from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtri
 from traceless.arithmetic.integers import Floats
 from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.dataset import Dataset, System
-from traceless.model_selection.rows import Indices
+from traceless.model_selection.splits import Indices
 from traceless.progress import progress
 from traceless.solvers.ridge import Penalty
 
@@ -209,10 +209,6 @@ class FullModel:
         unclear = _close(scores[distinct], error[distinct])
         return not (unclear.any() or self._unclear_class(scores, error).any())
 
-    def unclear(self, scores: Floats, error: Floats) -> NDArray[np.bool_]:
-        """The rows whose place among all, or whose class, is within the error."""
-        return _close(scores, error) | self._unclear_class(scores, error)
-
     def _unclear_class(self, scores: Floats, error: Floats) -> NDArray[np.bool_]:
         """The rows whose class, or any value, is within the error."""
         if self.total.task == "regression":
@@ -245,14 +241,6 @@ class FullModel:
             if not left.size:
                 break
         return Z, found
-
-    def rows(self, index: Indices) -> Iterator[Floats]:
-        """All that is learned of each of some rows: codes, targets and weight, as one vector."""
-        for block in blocks(len(index)):
-            some = index[block]
-            weight = np.ones(len(some)) if self._weights is None else self._weights[some]
-            targets = self.data.targets(some, self.total)
-            yield from np.column_stack([self.data.codes(some), targets, weight])
 
     def _rows(self, index: Indices) -> tuple[Floats, Floats, Floats, Floats]:
         """Codes of some rows, their scores, residuals and weights."""
@@ -322,46 +310,27 @@ def _batches(folds: Sequence[Indices]) -> list[list[Indices]]:
     return [[fold for fold, _ in run] for _, run in runs]
 
 
-def leave_one_out_scores(
-    data: Dataset, total: Knowledge, rho: float | None = None, *, ranked: bool = False
-) -> tuple[Floats, Floats]:
-    """Scores with each row in, and with it held out; exact where float64 cannot be trusted.
-
-    If they are to be `ranked`, they are also exact where only that tells ties from differences.
-    """
-    full = FullModel(data, total, rho)
+def leave_one_out_scores(data: Dataset, total: Knowledge) -> tuple[Floats, Floats]:
+    """Scores with each row in, and with it held out; exact where float64 cannot be trusted."""
+    full = FullModel(data, total)
     verbose, everything = bool(data.probe.verbose), np.arange(len(data))
     if full.usable:
         watched = progress(blocks(len(data)), "leaving one out", verbose)
         parts = [full.singles(index) for index in watched]
         fitted, held_out, error = (np.concatenate(part) for part in zip(*parts, strict=True))
     else:
-        fitted = _exact_scores(data, total, total, everything, rho)
+        fitted = _exact_scores(data, total, total, everything)
         held_out, error = np.empty(fitted.shape), np.full(len(data), np.inf)
-
-    def solve(rows: Indices) -> None:
-        for i in progress(rows.tolist(), "leaving one out, exactly", verbose):
-            row = np.array([i])
-            held_out[row] = _exact_scores(data, total, total - data.knowledge(row), row, rho)
-        error[rows] = 0.0
 
     untrusted = np.flatnonzero(np.isinf(error))
     if full.usable and untrusted.size:
-        fitted[untrusted] = _exact_scores(data, total, total, untrusted, rho)
-    solve(untrusted)
-    if ranked:
-        close = np.flatnonzero(full.unclear(held_out, error))
-        first = close[first_of_equal(full.rows(close))]
-        held_out[close] = held_out[first]
-        distinct = np.unique(first)
-        unclear = full.unclear(held_out[distinct], error[distinct]) & (error[distinct] > 0.0)
-        solve(distinct[unclear])
-        held_out[close] = held_out[first]
+        fitted[untrusted] = _exact_scores(data, total, total, untrusted)
+    for i in progress(untrusted.tolist(), "leaving one out, exactly", verbose):
+        row = np.array([i])
+        held_out[row] = _exact_scores(data, total, total - data.knowledge(row), row)
     return fitted, held_out
 
 
-def _exact_scores(
-    data: Dataset, total: Knowledge, known: Knowledge, index: Indices, rho: float | None
-) -> Floats:
+def _exact_scores(data: Dataset, total: Knowledge, known: Knowledge, index: Indices) -> Floats:
     """Scores of some rows by the model of `known`, in the classes of `total`."""
-    return data.system(known, total.responses, rho).solution().times(data.codes(index))
+    return data.system(known, total.responses).solution().times(data.codes(index))

@@ -16,8 +16,7 @@ from traceless.estimators.inputs import n_rows
 from traceless.estimators.path_machine import PathMachine
 from traceless.hinge.settings import WITH_GAMMA
 from traceless.model_selection.folds import Folds, Path
-from traceless.model_selection.rows import subset
-from traceless.model_selection.splits import Split
+from traceless.model_selection.splits import Split, subset
 
 
 class PathFolds(Folds):

@@ -20,11 +20,8 @@ from sklearn.metrics import check_scoring
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
-from traceless.model_selection.dataset import Dataset
-from traceless.model_selection.held_out import leave_one_out_scores
 from traceless.model_selection.least_squares_folds import LeastSquaresFolds
-from traceless.model_selection.precomputed import PrecomputedModels
-from traceless.model_selection.rows import subset
+from traceless.model_selection.splits import subset
 from traceless.parameters import positive
 from traceless.progress import progress
 
@@ -92,9 +89,7 @@ def select_rho(
     X, y
         The rows, as for ``fit``.
     rhos : array-like of positive numbers
-    cv : int, splitter, iterable of (train, test), or "loo", default=5
-        "loo" leaves out one row at a time and gives one score to all held-out values
-        together, which suits scores that a single row has none of.
+    cv : int, splitter or iterable of (train, test), default=5
     scoring : str or callable, optional
         One scorer, as in scikit-learn.
     sample_weight : array-like of shape (n_samples,), optional
@@ -127,9 +122,6 @@ def select_rho(
     if hasattr(estimator, "rho"):  # its own plays no part
         estimator = clone(estimator).set_params(rho=float(values[0]))
     scorer = check_scoring(estimator, scoring=scoring)
-    if isinstance(cv, str) and cv == "loo":
-        data = Dataset.for_closed_form("cv='loo'", estimator, X, y, sample_weight)
-        return RhoSelection(values, _leave_one_out(data, X, y, values, scorer))
     folds = LeastSquaresFolds(estimator, (X, y, groups), cv, sample_weight)
     return RhoSelection(values, _cross_validate(folds, values, scorer))
 
@@ -153,23 +145,3 @@ def _cross_validate(folds: LeastSquaresFolds, rhos: Floats, scorer: Any) -> Floa
         for j, rho in enumerate(rhos.tolist()):
             out[j, k] = score(model.set_params(rho=rho), k)
     return out
-
-
-# --- leave-one-out ---------------------------------------------------------------------------
-
-
-def _leave_one_out(data: Dataset, X: Any, y: Any, rhos: Floats, scorer: Any) -> Floats:
-    total = data.total()
-    precomputed = PrecomputedModels(data, total)
-    everything, out = np.arange(len(data)), []
-    for rho in rhos:
-        held_out = leave_one_out_scores(data, total, rho, ranked=True)[1]
-        out.append(float(scorer(precomputed(everything, held_out, _no_model), X, y)))
-    return np.array(out)[:, None]
-
-
-def _no_model() -> LeastSquares:
-    raise AttributeError(
-        "With cv='loo' the held-out values come from as many models as there are rows, so that a "
-        "scorer can ask for these values only."
-    )

@@ -1,4 +1,4 @@
-"""Splits: the rows to test on, and the rows that training leaves out."""
+"""Splits: the rows to test on, and the rows that training leaves out; and rows by their numbers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
 
-from traceless.model_selection.rows import Indices
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -62,3 +63,17 @@ def split_rows(
 def is_partition(parts: list[Indices], n: int) -> bool:
     """Whether each of n rows is in exactly one part."""
     return np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))
+
+
+def as_slice(index: Indices) -> Any:
+    """Neighbouring rows as a slice, which is a view where an array of indices would copy."""
+    if len(index) and index[-1] - index[0] == len(index) - 1 and (np.diff(index) == 1).all():
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
+
+
+def subset(X: Any, index: Indices) -> Any:
+    """Some rows of what the user gave, in its own kind."""
+    if hasattr(X, "iloc"):
+        return X.iloc[index]
+    return X[as_slice(index)] if hasattr(X, "shape") else [X[i] for i in index]

@@ -4,7 +4,7 @@ Knowledge is a sum of integers, so it does not matter where the rows are, how th
 into partitions, or in which order the partitions are added: the result has the same bits. An
 engine computes the knowledge of a partition and ``+``, nothing else.
 
-- `scan` reads Parquet and NumPy files that need not fit into memory, in this process or in
+- `scan` reads Parquet files that need not fit into memory, in this process or in
   several (joblib).
 - Dask arrays and dataframes are learned where they are: pass them to ``fit``.
 - `from_spark` does so for a Spark DataFrame.

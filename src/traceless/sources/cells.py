@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import TableError
 from traceless.files.limits import refusal
-from traceless.sources.arrow import is_number
+from traceless.sources.arrow import floats, is_number
 
 NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN])$"
 GROUPED = r"^[+-]?[0-9]{1,3}([,.' ][0-9]{3})+([.,][0-9]*)?$"  # thousands kept apart
 WHOLE = r"^[+-]?[0-9]{1,18}$"
 WHOLE_FLOAT = r"^([+-]?[0-9]+)\.0+$"
+FILL_IN = "Fill it in, or declare what stands for it: traceless new --missing {}={}."
 TEXT = ("string", "large_string", "string_view")  # Arrow's names of one thing
 
 
@@ -86,9 +87,7 @@ class Cells:
             array = self._number_texts(array)
         elif not is_number(array.type):
             raise self.unfit("numbers")
-        elif pa.types.is_decimal(array.type):  # Arrow's own cast does not round correctly
-            array = array.cast(pa.string())
-        out = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        out = floats(array).astype(np.float64, copy=False)
         self.check_each(~np.isinf(out), "a finite number is needed")
         return out
 

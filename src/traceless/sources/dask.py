@@ -186,11 +186,7 @@ def _of_arrays(X: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:
         )
     weights = keys.get("sample_weight", [weight] * n)
     rows = zip(keys["X"], keys["y"], weights, strict=True)
-    return list(lazy.values()), [((_three, *one),) for one in rows]
-
-
-def _three(X: Any, y: Any, weight: Any) -> Rows:
-    return X, y, weight
+    return list(lazy.values()), [((tuple, list(one)),) for one in rows]
 
 
 def _whole_rows(name: str, collection: Any, lengths: tuple[Any, ...] | None) -> Any:

@@ -13,12 +13,12 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.sources.cells import TEXT, Cells, MayMiss
+from traceless.sources.cells import FILL_IN, TEXT, Cells, MayMiss
 
 DAY = 86_400 * 10**9  # nanoseconds
 UNITS = {"weeks": 7 * DAY, "days": DAY, "hours": DAY // 24, "minutes": DAY // 1440}
@@ -92,15 +92,12 @@ class Date(MayMiss):
         """Fill one column of features, and the indicator of missing values."""
         days, nanoseconds, missing = self._moments(cells)
         if self.missing is None:
-            cells.check_each(~missing, f"a {self._wanted} is needed", _mend(self.name))
+            mend = FILL_IN.format(self.name, "DATE")
+            cells.check_each(~missing, f"a {self._wanted} is needed", mend)
         else:
-            stand_in = _iso(self.missing)
-            assert stand_in is not None
-            days[missing], nanoseconds[missing] = stand_in
+            days[missing], nanoseconds[missing] = cast(Moment, _iso(self.missing))
             out[:, 1] = missing
-        origin, unit = _iso(self.origin), _nanoseconds(self.unit)
-        assert origin is not None
-        assert unit is not None
+        origin, unit = cast(Moment, _iso(self.origin)), cast(int, _nanoseconds(self.unit))
         out[:, 0] = _quotients(days - origin[0], nanoseconds - origin[1], unit)
 
     @property
@@ -136,10 +133,6 @@ class Date(MayMiss):
         table = np.array([moment or (0, 0) for moment in known], np.int64).reshape(-1, 2)[places]
         empty = np.array([text == "" for text in texts], dtype=np.bool_)[places]
         return table[:, 0], table[:, 1], empty
-
-
-def _mend(name: str) -> str:
-    return f"Fill it in, or declare what stands for it: traceless new --missing {name}=DATE."
 
 
 def _quotients(days: Integers, nanoseconds: Integers, unit: int) -> Floats:

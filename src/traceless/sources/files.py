@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from traceless.sources.layouts import File, check_no_table, hidden
 from traceless.sources.remote import Remote, is_address, remote_files
 
-KINDS = (".parquet", ".npy")
 F = TypeVar("F", Path, File)
 
 
@@ -82,26 +81,21 @@ def _each_once(files: list[F]) -> list[F]:
 
 def _content(file: File) -> Any:
     """The same for all names of one file, hard links included."""
-    if isinstance(file, Remote) and not file.is_local:
+    if isinstance(file, Remote) and "local" not in file.filesystem.type_name:
         return str(file)
     there = os.stat(str(file))
     return (there.st_dev, there.st_ino) if there.st_ino else os.path.realpath(str(file))
 
 
-def one_kind(files: Sequence[File]) -> str:
-    """The suffix that all files share."""
+def check_parquet(files: Sequence[File]) -> None:
+    """Raise if a file is of another kind."""
     for file in files:
-        if file.suffix not in KINDS:
+        if file.suffix != ".parquet":
             raise ValueError(
-                f"{file} is of no known kind: scan reads {', '.join(KINDS)}. In a folder of "
-                "several kinds, say which with a pattern such as 'folder/*.parquet'."
+                f"{file} is of no known kind: scan reads .parquet. In a folder of several kinds, "
+                "name the files with a pattern such as 'folder/*.parquet'. An array of NumPy need "
+                "not fit into memory either: pass numpy.load(file, mmap_mode='r') in place of X."
             )
-        if file.suffix != files[0].suffix:
-            raise ValueError(
-                f"The files are of different kinds: {files[0]} and {file}. Scan one kind at a "
-                "time; a model can learn from several sources with partial_fit."
-            )
-    return files[0].suffix
 
 
 @contextmanager

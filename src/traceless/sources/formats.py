@@ -22,22 +22,11 @@ class Reader(Protocol):
     def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
         """Record batches of the wanted columns."""
 
-    def line_of(self, file: BinaryIO, row: int) -> int | None:
-        """The line of a row, from the same file opened anew; None where rows are not lines."""
 
-
-class Typed:
-    """A format that gives each column a type, and whose rows are not lines."""
+class Parquet:
+    """An open Parquet file; it is read a run of rows at a time."""
 
     typed = True
-
-    def line_of(self, _file: BinaryIO, _row: int) -> int | None:
-        """There are no lines."""
-        return None
-
-
-class Parquet(Typed):
-    """An open Parquet file; it is read a run of rows at a time."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._source, self._file = partial(nullcontext, file), parquet_file(file)
@@ -48,8 +37,10 @@ class Parquet(Typed):
         return bounded_batches(self._source, self._file, rows, wanted)
 
 
-class Frame(Typed):
+class Frame:
     """A data frame of pandas or polars, or an Arrow table, in memory."""
+
+    typed = True
 
     def __init__(self, frame: Any) -> None:
         import pyarrow as pa
@@ -77,7 +68,7 @@ def format_of(path: str) -> str | None:
     return SUFFIXES[max(ends, key=len)] if ends else None
 
 
-def read_text(file: BinaryIO, format_: str, text: TextFormat) -> Reader:
+def read_text(file: BinaryIO, format_: str, text: TextFormat) -> JsonLines | Delimited:
     """A reader of CSV, TSV or JSON lines."""
     if format_ == "jsonl":
         return JsonLines(file)

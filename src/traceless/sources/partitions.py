@@ -1,24 +1,19 @@
 """Partitions of rows, learned by many processes of one machine (joblib).
 
-Each process adds up the knowledge of its partitions in a file of its own; then pairs of files are
-added, round by round, by the processes too. This process reads the last file only. So the
-temporary folder holds one piece of knowledge per process: 4 J² bytes, or 4 J² K class-wise.
+Each process sends the knowledge of some partitions, a few pieces in all: 4 J² bytes each, or 4 J² K
+class-wise. This process adds them up as they come.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain, pairwise
-from pathlib import Path
-from threading import get_ident
+from operator import add
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import joblib
 from joblib import Parallel, delayed, effective_n_jobs
 
 from traceless.exceptions import EngineError
@@ -81,7 +76,7 @@ def sum_partitions(
     """The knowledge of all rows of some partitions, at least one, by `n_jobs` processes.
 
     As in joblib -1 means one process per core, and None this process, unless
-    ``joblib.parallel_config`` says otherwise. Workers must share this machine's temporary folder.
+    ``joblib.parallel_config`` says otherwise.
     """
     jobs = effective_n_jobs(n_jobs)
     groups = grouped(partitions, jobs) if jobs > 1 else []
@@ -89,15 +84,19 @@ def sum_partitions(
         one = recipe if len(partitions) == 1 else quiet(recipe)
         watched = progress(partitions, "learning", recipe.verbose)
         return some(sum_batches(one, all_batches(watched)))
-    with tempfile.TemporaryDirectory(prefix="traceless-") as folder:
-        tasks = [(quiet(recipe), group, Path(folder)) for group in groups]
-        _run(_learn_to_file, tasks, jobs, "learning", recipe.verbose)
-        files = sorted(Path(folder).iterdir())
-        while len(files) > 1:
-            _run(_add_files, list(zip(files[::2], files[1::2], strict=False)), jobs, "adding")
-            files = files[::2]
-        knowledge: Knowledge = joblib.load(files[0])
-        return knowledge
+    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
+    try:
+        # With threads for workers the limits of the tasks overlap; this one undoes them all.
+        with one_thread():
+            found = parallel(delayed(learn)(quiet(recipe), group) for group in groups)
+            done = progress(range(len(groups)), "learning", recipe.verbose)
+            total: Knowledge = reduce(add, (next(found) for _ in done))
+            return total
+    except BrokenExecutor as error:
+        raise EngineError(
+            "A worker process died before its rows were learned: it was killed, or ran out of "
+            "memory. Nothing was changed; free some memory or take fewer n_jobs, and try again."
+        ) from error
 
 
 def grouped(partitions: Sequence[Partition], workers: int) -> list[Sequence[Partition]]:
@@ -116,52 +115,6 @@ def learn(recipe: Recipe, partitions: Sequence[Partition]) -> Knowledge:
         if sent is error:
             raise
         raise sent from None
-
-
-def _learn_to_file(recipe: Recipe, partitions: Sequence[Partition], folder: Path) -> None:
-    """Add the knowledge of some partitions to the file of this process (or thread)."""
-    file = folder / f"{os.getpid()}-{get_ident()}"
-    known = learn(recipe, partitions)
-    if file.exists():
-        with one_thread():
-            known = joblib.load(file) + known
-    joblib.dump(known, file)
-
-
-def _add_files(file: Path, other: Path) -> None:
-    with one_thread():
-        total = joblib.load(file) + joblib.load(other)
-    other.unlink()
-    joblib.dump(total, file)
-
-
-def _run(
-    task: Callable[..., None],
-    arguments: Sequence[tuple[Any, ...]],
-    jobs: int,
-    label: str,
-    verbose: bool = False,
-) -> None:
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    try:
-        # With threads for workers the limits of the tasks overlap; this one undoes them all.
-        with one_thread():
-            done = parallel(delayed(task)(*those) for those in arguments)
-            for _ in progress(range(len(arguments)), label, verbose):
-                next(done)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        raise EngineError(
-            f"The temporary folder {tempfile.gettempdir()} is full: it holds a piece of knowledge "
-            "for each process. Nothing was changed; set TMPDIR to a folder with more room, or take "
-            "fewer n_jobs, and try again."
-        ) from error
-    except BrokenExecutor as error:
-        raise EngineError(
-            "A worker process died before its rows were learned: it was killed, or ran out of "
-            "memory. Nothing was changed; free some memory or take fewer n_jobs, and try again."
-        ) from error
 
 
 def all_batches(partitions: Iterable[Partition]) -> Iterator[Rows]:

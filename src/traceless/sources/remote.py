@@ -39,11 +39,6 @@ class Remote:
         """The folder that it is in."""
         return replace(self, path=self.path.parent)
 
-    @property
-    def is_local(self) -> bool:
-        """Whether it is on a disk of this machine after all."""
-        return "local" in self.filesystem.type_name
-
     def __truediv__(self, name: str) -> Remote:
         return replace(self, path=self.path / name)
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traceless.sources.arrays import scan_arrays
 from traceless.sources.batches import Source
 from traceless.sources.dask import sum_on_dask
-from traceless.sources.files import listed_anywhere, one_kind
+from traceless.sources.files import check_parquet, listed_anywhere
 from traceless.sources.layouts import delta_files, hive_columns, is_delta
 from traceless.sources.partitions import Partition, sum_partitions
 from traceless.sources.row_groups import scan_parquet
@@ -71,24 +70,21 @@ def scan(
     version: int | None = None,
     filesystem: Any = None,
 ) -> Partitioned:
-    """Open files of rows that need not fit into memory, to learn or forget them.
+    """Open Parquet files of rows that need not fit into memory, to learn or forget them.
 
     Parameters
     ----------
     path : path, or list of paths
-        A file, a folder of files, or a pattern such as ``"data/**/*.parquet"``. The files
-        must be of one kind, ``.parquet`` or ``.npy``. Also the folder
-        of a Delta table, and for Parquet an address such as ``"s3://bucket/folder"``.
-        Folders such as ``year=2025`` are a column of the Parquet files in them; files and folders
+        A file, a folder of files, or a pattern such as ``"data/**/*.parquet"``. Also the folder
+        of a Delta table, and an address such as ``"s3://bucket/folder"``.
+        Folders such as ``year=2025`` are a column of the files in them; files and folders
         whose names start with ``_`` or ``.`` are left out.
-    target : str, list of str, int, or paths
-        For Parquet the name of a column, or a list of names for a regression with several
-        targets. For arrays the number of a column, or as many files of labels or targets as
-        there are files of rows, given like `path`.
-    sample_weight : str, int or paths, optional
-        Where the weights are, likewise.
-    columns : list of str or int, optional
-        The features; all other columns by default, without an index of pandas. In Parquet one
+    target : str or list of str
+        The name of a column, or a list of names for a regression with several targets.
+    sample_weight : str, optional
+        The column of the weights.
+    columns : list of str, optional
+        The features; all other columns by default, without an index of pandas. One
         column of lists will do.
     batch_rows : int, optional
         Rows read at a time; by default about 64 MB of them.
@@ -96,7 +92,7 @@ def scan(
         Of a Delta table; the newest by default. The source's ``table_version`` says which, and
         ``merged_`` of a model that has learned it.
     filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
-        Where the Parquet files are. By default the address says it.
+        Where the files are. By default the address says it.
 
     Returns
     -------
@@ -108,12 +104,12 @@ def scan(
     Examples
     --------
     >>> import tempfile
-    >>> import numpy as np
-    >>> folder = tempfile.mkdtemp()
-    >>> np.save(f"{folder}/rows.npy", [[0.5, 2.0, 1], [1.5, 0.0, 0]])
-    >>> source = scan(f"{folder}/rows.npy", target=2)
-    >>> source.n_features
-    2
+    >>> import pyarrow as pa
+    >>> from pyarrow import parquet
+    >>> path = f"{tempfile.mkdtemp()}/rows.parquet"
+    >>> parquet.write_table(pa.table({"a": [0.5, 1.5], "b": [2.0, 0.0], "ill": [1, 0]}), path)
+    >>> scan(path, target="ill").feature_names
+    ['a', 'b']
     """
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
@@ -125,14 +121,7 @@ def scan(
     if version is not None:
         raise ValueError(f"version={version} is one of a Delta table, and {path} is none.")
     files = listed_anywhere(path, filesystem)
-    if one_kind(files) == ".parquet":
-        constants = hive_columns(files)
-        found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
-        return Partitioned(*found, n_targets)
-    here = [file for file in files if isinstance(file, Path)]
-    if len(here) < len(files):
-        raise ValueError(
-            f"{files[0]}: only Parquet is read from there; convert or copy the arrays."
-        )
-    partitions, width = scan_arrays(here, target, sample_weight, columns, batch_rows)
-    return Partitioned(partitions, width, None, partitions[0].n_targets)
+    check_parquet(files)
+    constants = hive_columns(files)
+    found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
+    return Partitioned(*found, n_targets)

@@ -7,7 +7,7 @@ category x -> one column of 0 and 1 for each declared value
 hashed   x -> one column of 0 and 1 for each bucket; the bucket is BLAKE2b(x) mod buckets
 
 A declared value stands for missing numbers, booleans and dates, and a further column is 1 where
-it does. What a column does not declare is not in its facts: those of old stores stay as they are.
+it does. What a column does not declare is not in its facts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.sources.cells import Cells, MayMiss
+from traceless.sources.cells import FILL_IN, Cells, MayMiss
 from traceless.sources.dates import Date
 
 Labels = Literal["text", "int", "number", "none"]
@@ -399,12 +399,7 @@ def _filled(values: Floats, cells: Cells, missing: float | None, what: str, out:
     """The values with what stands for missing ones, which `out` then indicates."""
     empty = np.isnan(values)
     if missing is None:
-        name = cells.name
-        cells.check_each(
-            ~empty,
-            f"a {what} is needed",
-            f"Fill it in, or declare what stands for it: traceless new --missing {name}=VALUE.",
-        )
+        cells.check_each(~empty, f"a {what} is needed", FILL_IN.format(cells.name, "VALUE"))
         return values
     out[:, 1] = empty
     return np.where(empty, missing, values)

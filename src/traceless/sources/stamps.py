@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -44,19 +43,12 @@ class Stamp:
 
     def check(self) -> None:
         """Raise unless the file is as it was."""
-        now = Stamp.of(self.file)
-        if now != self:
+        if Stamp.of(self.file) != self:
             raise ValueError(
-                f"{self.file} has changed since it was scanned: it had {self}, and has {now}. Its "
-                "rows are not those that were meant. Scan it again when nobody writes to it any "
-                "more. Nothing was changed."
+                f"{self.file} has changed since it was scanned: its size or its time is another. "
+                "Its rows are not those that were meant. Scan it again when nobody writes to it "
+                "any more. Nothing was changed."
             )
-
-    def __str__(self) -> str:
-        if self.changed is None:
-            return f"{self.size} bytes"
-        moment = datetime.fromtimestamp(self.changed / 1e9, UTC)
-        return f"{self.size} bytes of {moment:%Y-%m-%d %H:%M:%S.%f}"
 
 
 def gone(file: Any) -> FileNotFoundError:

@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from traceless.exceptions import TableError
-from traceless.sources.arrow import is_nameless_index, is_number
+from traceless.sources.arrow import check_present, is_nameless_index, is_number
 from traceless.sources.cells import NUMBER, TEXT, Cells
 from traceless.sources.dates import Date
 from traceless.sources.formats import format_of
@@ -100,9 +100,7 @@ def suggest(
     """
     delimiter = _delimiter(path, format_)
     names = column_names(path, format_, TextFormat(delimiter))
-    unknown = [name for name in (*target, *([] if ids is None else [ids])) if name not in names]
-    if unknown:
-        raise TableError(f"{path} has no column {unknown[0]!r}; it has {', '.join(names[:20])}.")
+    check_present(names, [*target, *([] if ids is None else [ids])], path)
     seen, text = _read(path, names, TextFormat(delimiter), format_, rows), TextFormat()
     if (format_ or format_of(path)) in ("csv", "tsv"):
         text = TextFormat(delimiter, _decimal(seen), _nulls(seen))
@@ -171,9 +169,9 @@ def _proposal(column: _Column, target: Sequence[str], ids: str | None, scales: b
         return Proposal(name, (), f"left out: a column of type {column.kind} cannot be declared")
     words = {word.lower() for word in counts}
     if column.kind == "boolean" or (len(counts) > 1 and words <= {*TRUE, *FALSE}):
-        pair = ("true", "false") if column.kind == "boolean" else _pair(words)
-        if pair is not None:
-            stand_in = ("--missing", f"{name}={pair[1]}") if column.missing else ()
+        false = ["false"] if column.kind == "boolean" else [w for w in FALSE if w in words]
+        if false and (column.kind == "boolean" or words & {*TRUE}):  # it uses both
+            stand_in = ("--missing", f"{name}={false[0]}") if column.missing else ()
             return Proposal(name, ("--boolean", name, *stand_in), _why(column, "true or false"))
     if column.kind == "number":
         return _of_numbers(column, scales)
@@ -244,12 +242,6 @@ def listed_names(names: Sequence[str]) -> str:
 
 def _why(column: _Column, what: str) -> str:
     return f"{what}, {column.missing} missing" if column.missing else what
-
-
-def _pair(words: set[str]) -> tuple[str, str] | None:
-    """The words for true and false that a column uses, if it uses both."""
-    true, false = [w for w in TRUE if w in words], [w for w in FALSE if w in words]
-    return (true[0], false[0]) if true and false else None
 
 
 def _is_number(word: str, decimal: str) -> bool:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 from traceless.exceptions import TableError
-from traceless.sources.arrow import check_present
+from traceless.sources.arrow import check_once, check_present
 from traceless.sources.cells import Cells, row_number
 from traceless.sources.delimited import RowError
 from traceless.sources.files import default_batch_rows, listed, unreadable
@@ -100,12 +100,6 @@ class Table:
     format_ : {"csv", "tsv", "jsonl", "parquet"}, optional
         For files of other suffixes, and standard input (by default CSV).
 
-    Attributes
-    ----------
-    part : float or None
-        Fraction of the bytes that have been read, some of them ahead; None where the size is
-        unknown.
-
     Examples
     --------
     >>> import tempfile
@@ -120,7 +114,6 @@ class Table:
 
     def __init__(self, paths: Sequence[Any], schema: Schema, format_: str | None = None) -> None:
         self.schema = schema
-        self.part: float | None = 0.0
         self._inputs = [_Input(one, format_, schema.text) for one in _listed(paths)]
         self._batch_rows = default_batch_rows(schema.width)
         self._rows = [0] * len(self._inputs)  # that were read of each
@@ -145,10 +138,7 @@ class Table:
         wanted = list(dict.fromkeys(self.schema.names if names is None else names))
         self._rows = [0] * len(self._inputs)
         for place in range(len(self._inputs)):
-            for batch in self._read(place, wanted, maybe):
-                self.part = self._part_before(place, self._inputs[place].position())
-                yield batch
-            self.part = self._part_before(place + 1)
+            yield from self._read(place, wanted, maybe)
         if not any(self._rows):
             raise TableError(f"There are no rows in {self.where}.")
 
@@ -181,13 +171,6 @@ class Table:
                 return f"{one.where}, {one.row_name(row)}"
             row -= rows
         raise LookupError("So many rows were not read.")
-
-    def _part_before(self, place: int, bytes_of_it: int = 0) -> float | None:
-        """The fraction of all bytes that are before a place in the files."""
-        sizes = [one.size for one in self._inputs if one.size is not None]
-        if len(sizes) < len(self._inputs):
-            return None
-        return (sum(sizes[:place]) + bytes_of_it) / max(sum(sizes), 1)
 
     def _read(self, place: int, wanted: list[str], maybe: Sequence[str]) -> Iterator[Batch]:
         source = self._inputs[place]
@@ -242,16 +225,13 @@ def _check_columns(present: list[str], wanted: list[str], source: _Input) -> Non
     """Raise unless each wanted column is there, once."""
     try:
         check_present(present, wanted, source.where)
+        check_once([name for name in present if name in wanted], source.where)
     except ValueError as error:
         other = next((sign for sign in ";\t|," if sign in present[0]), None) if present else None
         mend = ""
         if len(present) == 1 and other:
             mend = f" Its columns seem to stand between {other!r}: declare --delimiter {other!r}."
         raise TableError(f"{error}{mend}") from error
-    twice = [name for name in wanted if present.count(name) > 1]
-    if twice:
-        times = present.count(twice[0])
-        raise TableError(f"{source.where} has {times} columns {twice[0]!r}; keep one.")
 
 
 # --- opening -----------------------------------------------------------------------------------
@@ -280,18 +260,15 @@ class _Input:
 
     def __init__(self, source: Any, format_: str | None, text: TextFormat) -> None:
         self._source, self._text = source, text
-        self._reader: Reader | None = None
-        self._open: BinaryIO | None = None
-        self.size: int | None = 1
+        self._reader: Any = None
         self.where = "The data frame"
         self.format = "frame"
         if not isinstance(source, str):
             return
-        self.where, self.size = "standard input", None
+        self.where = "standard input"
         if source != STDIN:
             path, here = Path(source), Path.cwd()
             self.where = str(path.relative_to(here) if path.is_relative_to(here) else path)
-            self.size = path.stat().st_size
         self.format = format_ or (format_of(source) or "" if source != STDIN else "csv")
 
     @contextmanager
@@ -303,21 +280,18 @@ class _Input:
                 f"which it is with --format ({', '.join(FORMATS)})."
             )
         with ExitStack() as stack:
-            if self.format == "frame":
-                with self.readable():
+            file: Any = None if self.format == "frame" else self._file(stack)
+            if self.format == "parquet" and self._source == STDIN:  # this reader seeks: a copy
+                copy = stack.enter_context(tempfile.TemporaryFile())  # without a name, so that
+                shutil.copyfileobj(file, copy)  # nothing stays
+                copy.seek(0)
+                file = copy
+            with self.readable():
+                if file is None:
                     self._reader = Frame(self._source)
-            elif self.format in TEXTS:
-                self._open = file = self._file(stack)
-                with self.readable():
+                elif self.format in TEXTS:
                     self._reader = read_text(_unzipped(file), self.format, self._text)
-            else:
-                self._open = file = self._file(stack)
-                if self._source == STDIN:  # this reader seeks: a copy without a name, so that
-                    copy = stack.enter_context(tempfile.TemporaryFile())  # nothing stays
-                    shutil.copyfileobj(file, copy)
-                    copy.seek(0)
-                    file = copy
-                with self.readable():
+                else:
                     self._reader = Parquet(file)
             yield self._reader
 
@@ -351,13 +325,6 @@ class _Input:
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise  # the disk, not the file: a library led astray seeks before the start
             raise TableError(str(unreadable(self.where, error))) from error
-
-    def position(self) -> int:
-        """Bytes that are read of the open file, if its size is known."""
-        if not (self._open and self.size):
-            return 0
-        # Arrow's threads read meanwhile, and tell() of a buffer that is read may go back
-        return min(os.lseek(self._open.fileno(), 0, os.SEEK_CUR), self.size)
 
     def _file(self, stack: ExitStack) -> BinaryIO:
         if self._source == STDIN:

@@ -20,7 +20,7 @@ from traceless.exceptions import StoreError
 from traceless.store.entries import Entry, hash_of
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-_SAME_MODEL = ("queue", "cancel", "key", "seal")  # they neither add nor remove rows
+_SAME_MODEL = ("queue", "cancel", "key")  # they neither add nor remove rows
 
 
 @dataclass

@@ -115,7 +115,7 @@ class Change:
     @cached_property
     def signing_key(self) -> SigningKey | None:
         """The key of the store; a dry run needs none, and only looks at the one that is named."""
-        if self.asked.dry_run and not self.asked.signing_key:
+        if self.asked.dry_run and self.asked.signing_key is None:
             return None
         found = keys.find(self.folder, self.asked.signing_key, self.before.next_signer)
         return None if self.asked.dry_run else found

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from traceless.store.keys import SigningKey
 
 VERSION = 1
-KINDS = (
-    *("new", "learn", "forget", "relabel", "merge", "seal", "destroy"),
-    *("queue", "cancel", "key"),
-)
+KINDS = ("new", "learn", "forget", "relabel", "merge", "destroy", "queue", "cancel", "key")
 UNDO = "undo of entry "  # and its number: the subject of an undoing
 _TYPES = {
     "int": (int,),
@@ -96,7 +93,7 @@ class Entry:
     sequence : int
         0 for the creation of the store, then 1, 2, 3, without gaps.
     kind : str
-        new, learn, forget, relabel, merge, seal or destroy; queue (a request to forget came, and
+        new, learn, forget, relabel, merge or destroy; queue (a request to forget came, and
         waits) or cancel (it was taken back); key (another key signs from now on).
     time : str
         UTC, to the second; never earlier than that of the entry before.

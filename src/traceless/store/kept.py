@@ -6,8 +6,9 @@ kept one of these can tell: if the entry that it names is unchanged, so are all 
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceless.store.chain import Chain, require
 from traceless.store.keys import public_from_pem
@@ -18,50 +19,23 @@ if TYPE_CHECKING:
     from traceless.store.ledger import Ledger
 
 _DIGITS = frozenset("0123456789abcdef")
+_HEAD = re.compile(r"traceless [0-9]+ ([0-9a-f]{32}) ([0-9]{1,18}) ([0-9a-f]{64}) \S+")
 
 
-class Head(NamedTuple):
-    """One line that stands for the history of a store up to an entry.
+def head_of(entry: Entry, store: str) -> str:
+    """One line that stands for the history of the store of this name, up to an entry."""
+    return f"traceless {entry.version} {store} {entry.sequence} {entry.hash} {entry.signature}"
 
-    Attributes
-    ----------
-    version : int
-        Of the entry.
-    store : str
-        The random name of the store.
-    sequence : int
-        The number of the entry.
-    hash : str
-        Its hash, which depends on all entries before.
-    signature : str
-        Of the hash.
-    """
 
-    version: int
-    store: str
-    sequence: int
-    hash: str
-    signature: str
-
-    @classmethod
-    def of(cls, entry: Entry, store: str) -> Self:
-        """The head of the store of this name, whose latest entry this is."""
-        return cls(entry.version, store, entry.sequence, entry.hash, entry.signature)
-
-    @classmethod
-    def parse(cls, line: str) -> Self:
-        """The head of a line that `traceless head` printed."""
-        word, version, store, number, *hashes = [*line.split(), *[""] * 6][:6]
-        numbers = version.isdecimal() and number.isdecimal() and len(line.split()) == 6
-        if word != "traceless" or not numbers or not _is_hex(store, 32) or not _is_hex(hashes[0]):
-            raise ValueError(
-                f"This is not the head of a store: {line[:100]!r}. It is one line of six words, "
-                "as 'traceless head STORE' prints it."
-            )
-        return cls(int(version), store, int(number), hashes[0], hashes[1])
-
-    def __str__(self) -> str:
-        return " ".join(map(str, ("traceless", *self)))
+def _parsed(line: str) -> re.Match[str]:
+    """The name of the store, the number and the hash in a line that `head_of` made."""
+    found = _HEAD.fullmatch(" ".join(line.split()))
+    if found is None:
+        raise ValueError(
+            f"This is not the head of a store: {line[:100]!r}. It is one line of six words, "
+            "as 'traceless head STORE' prints it."
+        )
+    return found
 
 
 class Kept(NamedTuple):
@@ -74,7 +48,7 @@ class Kept(NamedTuple):
     def check_form(self) -> None:
         """Raise `ValueError` if the head or the public key is malformed."""
         if self.head is not None:
-            Head.parse(self.head)
+            _parsed(self.head)
         if self.public_key is not None:
             public_key_of(self.public_key)
 
@@ -88,11 +62,11 @@ class Kept(NamedTuple):
 
     def check_head(self, ledger: Ledger, chain: Chain) -> str:
         """Check that the history of the store continues that of the head."""
-        head = Head.parse(self.head or "")
-        require(head.store == ledger.origin["store"], "the head is that of another store")
-        said = _continues(ledger, chain, head.sequence, head.hash, "the head")
-        signed = ledger.entry(head.sequence)
-        same = head == Head.of(signed, head.store)
+        found = _parsed(self.head or "")
+        store, number, digest = found[1], int(found[2]), found[3]
+        require(store == ledger.origin["store"], "the head is that of another store")
+        said = _continues(ledger, chain, number, digest, "the head")
+        same = found[0] == head_of(ledger.entry(number), store)
         require(same, "the head was not signed with the key of the store")
         return said
 

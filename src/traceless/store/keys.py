@@ -84,9 +84,6 @@ class SigningKey:
         """The signature of the entry with this hash."""
         return self._private.sign(_CONTEXT + bytes.fromhex(digest)).hex()
 
-    def __repr__(self) -> str:
-        return f"SigningKey(public={self.public!r})"
-
 
 def is_signed(digest: str, public: str, signature: str) -> bool:
     """Whether the entry with this hash was signed with the private half of this public key."""
@@ -127,8 +124,8 @@ def chosen(given: Any) -> tuple[SigningKey, bool]:
 
     It is that of the file given, or of the one that TRACELESS_SIGNING_KEY names, or a new one.
     """
-    elsewhere = given or os.environ.get(VARIABLE)
-    return SigningKey.read(elsewhere) if elsewhere else SigningKey.new(), not elsewhere
+    elsewhere = (os.environ.get(VARIABLE) or None) if given is None else given
+    return (SigningKey.new(), True) if elsewhere is None else (SigningKey.read(elsewhere), False)
 
 
 def find(folder: Folder, given: Any, public: str) -> SigningKey:
@@ -137,7 +134,7 @@ def find(folder: Folder, given: Any, public: str) -> SigningKey:
     It is the file given; without one, that which TRACELESS_SIGNING_KEY names, or that in the
     folder.
     """
-    if given:
+    if given is not None:
         key = SigningKey.read(given)
         if key.public != public:
             raise StoreError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -159,8 +160,10 @@ class Ledger:
 
     def pending(self, replayed: bool = False) -> list[Queued]:
         """The requests to forget that wait, the oldest first, each with its receipt."""
-        waiting = self.queue.pending()
-        return [q.with_receipt(self.receipt(q.sequence), replayed) for q in waiting]
+        waiting, rows = self.queue.pending(), self.last().waiting
+        if sum(queued.rows for queued in waiting) != rows:
+            raise StoreError(f"The ledger is damaged: {rows} rows wait, not those in the queue.")
+        return [replace(q, receipt=self.receipt(q.sequence), replayed=replayed) for q in waiting]
 
     def find(self, one: bytes) -> Found:
         """What happened to the rows of an id."""
@@ -181,14 +184,15 @@ class Ledger:
 
     def _forgotten_by(self, one: bytes, named: Callable[[int], Entry]) -> Entry | None:
         """The request to forget with which the last row of an id went; undoing is no request."""
-        free, by = 0, None
+        free, by = 0, list[Entry]()
         for sequence, added, removed, waiting in self.ids.of(one):
             free += added - removed - waiting
-            if not free and (removed or waiting):
-                entry = named(sequence)
-                if entry.undoes is None:
-                    by = entry if entry.kind in ("forget", "queue") else None
-        return None if free else by
+            entry = named(sequence)
+            if entry.kind == "cancel":
+                by = [request for request in by if entry.subject != f"entry {request.sequence}"]
+            elif not free and entry.undoes is None:
+                by = [*by, entry] if entry.kind in ("forget", "queue") else []
+        return by[-1] if by and not free else None
 
     def commit(self) -> None:
         """Commit the transaction: at this moment the store changes."""

@@ -10,7 +10,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any, cast
 
@@ -56,10 +56,6 @@ class Queued:
     sequence: int
     receipt: Receipt | None = field(default=None, compare=False)
     replayed: bool = field(default=False, compare=False)
-
-    def with_receipt(self, receipt: Receipt, replayed: bool = False) -> Queued:
-        """The same request with its receipt."""
-        return replace(self, receipt=receipt, replayed=replayed)
 
 
 @dataclass(frozen=True)

@@ -38,13 +38,13 @@ class QueueChanges(RowChanges):
         queue.put(entry, classes, content)
         if queue.is_safe():
             return self._flush(checked=entry.sequence)
-        found = Queued(entry.time, self.asked.key, entry.rows, classes, entry.sequence)
-        return found.with_receipt(self.commit())
+        said = entry.time, self.asked.key, entry.rows, classes, entry.sequence
+        return Queued(*said, receipt=self.commit())
 
     def flush(self, force: bool) -> list[Receipt]:
         """Forget all rows that wait, if there are enough of them, or by force."""
-        queue = self.ledger.queue
-        return [self._flush()] if queue.pending() and (force or queue.is_safe()) else []
+        pending = self.ledger.pending()
+        return [self._flush()] if pending and (force or self.ledger.queue.is_safe()) else []
 
     def _flush(self, checked: int | None = None) -> Receipt:
         queue = self.ledger.queue

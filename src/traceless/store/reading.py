@@ -6,9 +6,7 @@ used, so that `traceless status` starts quickly.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +19,6 @@ from traceless.store.ids import Found
 from traceless.store.opening import log_is_empty, open_ledger
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
-from traceless.store.schema import ForeignTablesError
 
 if TYPE_CHECKING:
     from traceless.store.verification import Verification
@@ -90,17 +87,6 @@ class StoreReader:
         self._folder = Folder(path)
         self._folder.check()
         self._about: dict[str, Any] | None = None
-        self._look()
-
-    def _look(self) -> None:
-        """Read what the store is about."""
-        damages = ValueError, LookupError, sqlite3.Error  # left for `verify` to report
-        with (
-            suppress(ForeignTablesError),
-            open_ledger(self._folder.ledger) as ledger,
-            suppress(*damages),
-        ):
-            self._about = ledger.origin["about"]
 
     @property
     def path(self) -> Path:
@@ -110,7 +96,7 @@ class StoreReader:
     @property
     def about(self) -> dict[str, Any]:
         """What was given to `Store.new` to be kept with the store."""
-        if self._about is None:  # not read yet, or damaged: then this raises
+        if self._about is None:
             with open_ledger(self._folder.ledger) as ledger:
                 self._about = ledger.origin["about"]
         return deepcopy(self._about)
@@ -138,7 +124,7 @@ class StoreReader:
                 rows=last.held,
                 classes=ledger.class_counts(),
                 unknown=last.unknown,
-                waiting=sum(queued.rows for queued in ledger.queue.pending()),
+                waiting=last.waiting,
                 digest=last.digest_after,
                 root=last.root_after,
                 hash=last.hash,
@@ -199,10 +185,10 @@ class StoreReader:
         It has the format's version, the store, the number of the latest entry, its hash and its
         signature. A store that was set back, or rewritten, does not continue it.
         """
-        from traceless.store.kept import Head
+        from traceless.store.kept import head_of
 
         with open_ledger(self._folder.ledger) as ledger:
-            return str(Head.of(ledger.last(), ledger.origin["store"]))
+            return head_of(ledger.last(), ledger.origin["store"])
 
     def verify(
         self,
@@ -238,8 +224,6 @@ class StoreReader:
         from traceless.store.kept import Kept
         from traceless.store.verification import verify
 
-        with suppress(OSError, StoreError):
-            self._look()
         rows = None if X is None else (X, y, sample_weight, ids)
         return verify(self._folder, rows, Kept(receipt, head, public_key))
 

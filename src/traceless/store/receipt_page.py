@@ -22,7 +22,6 @@ TITLES = {
     "forget": "Records were removed",
     "relabel": "Records were corrected",
     "merge": "What another model had learned was taken in",
-    "seal": "The model was computed anew",
     "destroy": "Something was destroyed",
     "queue": "A request to remove records has come, and waits",
     "cancel": "A request to remove records was taken back",
@@ -72,7 +71,6 @@ def sentence(receipt: Receipt) -> str:
         "forget": f"{_which(receipt)} {_were(receipt.rows)} removed from {model}.",
         "relabel": f"{rows} in {model} {_were(receipt.rows)} given other labels or values.",
         "merge": f"what another model had learned of {rows} was taken into {model}.",
-        "seal": f"{model} was computed anew from all that it had learned.",
         "destroy": f"{_DESTROYED.get(receipt.subject or '', '')}{model} was destroyed.",
         "queue": f"a request to remove {rows} from {model}{_under(receipt)} arrived. It waits for "
         "others, so that nobody finds these records by comparing the model before and after.",
@@ -110,7 +108,7 @@ def _now(receipt: Receipt) -> str:
         return f" It now holds {_count(receipt.held)}."
     left = f"{_count(receipt.held)} left in it {'gives' if receipt.held == 1 else 'give'}"
     gone = "this one" if receipt.rows == 1 else f"these {receipt.rows}"
-    left += " (up to rounding, until it is sealed)" if _is_updated(receipt) else ""
+    left += " (up to rounding)" if _is_updated(receipt) else ""
     return f" The model is now the one that the {left}, as if {gone} had never been learned."
 
 

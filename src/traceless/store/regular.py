@@ -20,6 +20,7 @@ _CAREFULLY = sum(
     for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
 )
 _KINDS = {
+    stat.S_IFREG: "a file",
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -104,6 +105,4 @@ def _check(path: Path, found: os.stat_result, to_change: bool) -> None:
 
 
 def _kind(found: os.stat_result) -> str:
-    if stat.S_ISREG(found.st_mode):
-        return "a file"
     return _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")

@@ -177,9 +177,10 @@ class RowCounts:
 
     def _find(self, digest: bytes, one: bytes, which: str) -> bytes | None:
         """The id under which a row is held; of several the smallest."""
-        exactly, given = ("AND id = ?", (digest, one)) if one else ("", (digest,))
-        query = f"SELECT id FROM alive WHERE digest = ? {exactly} AND {which} ORDER BY id LIMIT 1"
-        found = self._sql.execute(query, given).fetchone()
+        # what waits is kept with the id that it is held under, which may be none
+        row, named = (_THIS, (digest, one)) if one or which != _FREE else ("digest = ?", (digest,))
+        query = f"SELECT id FROM alive WHERE {row} AND {which} ORDER BY id LIMIT 1"
+        found = self._sql.execute(query, named).fetchone()
         return None if found is None else bytes(found[0])
 
 

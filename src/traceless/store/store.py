@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from traceless.store.access import StoreAccess
+from traceless.store.lock import write_lock
+from traceless.store.opening import open_ledger
 from traceless.store.queue import Queued
+from traceless.store.reading import StoreReader
 from traceless.store.receipts import Receipt
 
+if TYPE_CHECKING:
+    from traceless.store.change import Cached
+    from traceless.store.writer import Writer
 
-class Store(StoreAccess):
+
+class Store(StoreReader):
     """A model on disk, with a ledger of all its changes.
 
     Every change is all or nothing, also if the process is killed or the disk is full, and returns
@@ -57,6 +63,11 @@ class Store(StoreAccess):
     True
     """
 
+    def __init__(self, path: Any, *, wait: float = 0.0, signing_key: Any = None) -> None:
+        self._wait, self._signing_key = float(wait), signing_key
+        self._cache: Cached = None
+        super().__init__(path)
+
     @classmethod
     def new(
         cls,
@@ -97,9 +108,7 @@ class Store(StoreAccess):
         from traceless.store.creation import create_store
 
         create_store(Path(path), estimator, about, secret, shared, signing_key)
-        with suppress(OSError):
-            return cls(path, signing_key=signing_key)
-        return cast(Self, UnreadStore(path, signing_key=signing_key))  # it is there, though unread
+        return cls(path, signing_key=signing_key)
 
     # --- changes --------------------------------------------------------------------------
 
@@ -319,17 +328,6 @@ class Store(StoreAccess):
         with self._writing(key, dry_run) as writer:
             return writer.merge(other, name, again)
 
-    def seal(self, *, key: str | None = None, dry_run: bool = False) -> Receipt:
-        """Solve again, so that the coefficients have the bits of a fit from scratch.
-
-        Parameters
-        ----------
-        key, dry_run
-            As for `learn`.
-        """
-        with self._writing(key, dry_run) as writer:
-            return writer.seal()
-
     def destroy(self, what: str, *, key: str | None = None, dry_run: bool = False) -> Receipt:
         """Destroy the secret or the model for good.
 
@@ -346,6 +344,38 @@ class Store(StoreAccess):
             raise ValueError(f"destroy takes 'secret' or 'model', got {what!r}.")
         with self._writing(key, dry_run) as writer:
             return writer.destroy(what)
+
+    def new_key(self, signing_key: Any = None, *, dry_run: bool = False) -> Receipt:
+        """Replace the signing key: the last thing the old key signs is the new public key.
+
+        Parameters
+        ----------
+        signing_key : str or path, optional
+            The file of the new key, which stays where it is. By default a new key is made in the
+            folder.
+        dry_run : bool, default=False
+            As for `learn`.
+
+        Returns
+        -------
+        Receipt
+            Of the kind "key".
+        """
+        from traceless.store.keys import SigningKey
+
+        key = SigningKey.new() if signing_key is None else SigningKey.read(signing_key)
+        with self._writing(None, dry_run) as writer:
+            receipt = writer.new_key(key, keep=signing_key is None)
+        if not dry_run:
+            self._signing_key = signing_key
+        return receipt
+
+    def private_key(self) -> str:
+        """The private half of the signing key as PEM, for a backup elsewhere."""
+        from traceless.store import keys
+
+        found = keys.find(self._folder, self._signing_key, self.public_key)
+        return found.pem().decode()
 
     # --- the queue ------------------------------------------------------------------------
 
@@ -386,9 +416,24 @@ class Store(StoreAccess):
         with self._writing(None, dry_run) as writer:
             return writer.cancel(which)
 
+    # --- inside ---------------------------------------------------------------------------
 
-class UnreadStore(Store):
-    """A store that reads its ledger at the first change, so that a command opens it only once."""
+    @contextmanager
+    def _writing(self, key: str | None, dry_run: bool = False) -> Iterator[Writer]:
+        """The one writer of the store, for one change."""
+        if key is not None and (not isinstance(key, str) or not 0 < len(key) <= 200):
+            raise ValueError(f"key must be a text of 1 to 200 characters, got {key!r}.")
+        from traceless.store.change import Asked
+        from traceless.store.writer import Writer
 
-    def _look(self) -> None:
-        pass
+        folder, patience = self._folder, max(self._wait, 1.0)
+        with write_lock(folder.lock, self._wait, folder.permissions(), dry_run):
+            folder.sweep()
+            with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
+                cached, self._cache = self._cache, None  # under the lock: threads may share a store
+                asked = Asked(key, dry_run, self._signing_key)
+                writer = Writer(folder, ledger, asked, cached)
+                self._about = writer.origin["about"]
+                yield writer
+                self._cache = writer.cached
+                writer.tidy()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from traceless.exceptions import StoreError
-from traceless.store.entries import ModelState
 from traceless.store.keys import SigningKey
 from traceless.store.queue_changes import QueueChanges
 from traceless.store.receipts import Receipt
@@ -13,21 +12,13 @@ from traceless.store.slice_changes import SliceChanges
 class Writer(QueueChanges, SliceChanges):
     """One change of a store, of any kind."""
 
-    def seal(self) -> Receipt:
-        """Compute the exact coefficients; models without `seal` have them always."""
-        if self._known:
-            return self._first_answer("seal", 0, None)
-        if hasattr(self.model, "seal") and ModelState.of(self.model).held:
-            self.model.seal()
-        return self.finish("seal")
-
     def destroy(self, what: str) -> Receipt:
         """Destroy the secret or the model; digests and ids go with either."""
         if self._known:
             return self._first_answer("destroy", 0, what)
         if self.secret is None if what == "secret" else self.before.generation is None:
             raise StoreError(f"The {what} of this store was destroyed before. Nothing was changed.")
-        if self.ledger.queue.pending():
+        if self.before.waiting:
             raise StoreError(
                 "Requests wait in the queue, and could then never be met: flush them first. "
                 "Nothing was changed."
