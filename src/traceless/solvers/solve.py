@@ -198,7 +198,8 @@ class _System:
     def _expanded(self, factor: _Factor | _Twofold, Q: Integers, intercept: bool) -> Floats:
         """Z, digit by digit."""
         (J, K), e, far = Q.shape, self.e[:, None], self._far
-        R = _room(np.zeros((1, J, K), np.uint64), _bits(Q) + self.weight.bit_length())
+        R = np.zeros((1, J, K), np.uint64)
+        R = _room(R, _bits(Q) + self.weight.bit_length() + far + 1)
         for at, piece in _pieces(Q):
             core.advance(R, np.zeros(K, np.int64), piece, _same(self.weight << at, J))
         V, x = self._leading(R)
@@ -224,7 +225,7 @@ class _System:
             rest = None if step < _LOOK else factor.rest(V, np.ldexp(d, -places) * self.mantissa)
             if rest is not None and found.decides(rest, x + s):
                 return found.Z
-            R = _room(R, max(int((x + s).max()) + down + int(self.e.max()) + far, size) + 2)
+            R = _room(R, max(int((x + s).max()) + down + int(self.e.max()) + far, size) + far + 2)
             core.advance(R, s, -d, ridge)
             self._subtract(R, d, weight)
             V, x = self._leading(R)
