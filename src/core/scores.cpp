@@ -1,3 +1,217 @@
+// Scores: sums Σ_j c_j z_j of whole numbers c_j and float64 coefficients z_j, each rounded once.
+//
+// Rows are taken in blocks, in which |c_j| ≤ R_j, R_j ≥ 1. Let s ≥ Σ_j R_j |z_j|, s = 2^52 u a power of
+// two. A coefficient is cut in two, h = fl(fl(z + 2s) - 2s) and q = z - h. As |z| ≤ s, the inner sum is
+// between s and 3s, where floats are multiples of u or 2u. So h is a multiple of u, |q| ≤ u, and
+// |h| ≤ 2|z|. Hence Σ_j c_j h_j and all its partial sums are multiples of u up to 2s = 2^53 u: float64
+// adds them exactly, in any order. The error of Q = fl(Σ_j c_j q_j) is at most
+//
+//     δ = (J + 9) 2^-53 Σ_j R_j |q_j| (1 + 2^-20) + 2^-1000,
+//
+// in any order too, with the roundings of Q ± δ, and with what underflows. Where H + (Q - δ) and
+// H + (Q + δ) round alike, the exact sum rounds to the same number; all others are added up in fixed
+// point. As R_j belongs to a column, u stays fine where a column is large and its coefficient small.
 #include "core.h"
 
-void bind_scores(nb::module_ &) {}
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#define INLINE inline __attribute__((always_inline))
+
+namespace {
+
+const double LARGEST = 0x1p53;  // code
+const double QUICK = 0x1p50;    // codes and shifts from here on are left to fixed point
+const double WHOLE = 0x1.8p52;  // t + WHOLE - WHOLE is t, rounded to a whole number, for |t| ≤ 2^51
+const int ROWS = 8;             // multiplied together
+
+// Codes of a row, less the shift, and their largest sizes. NaN is none: its row cannot be decided.
+INLINE void coded(const double *__restrict x, const double *__restrict scale, const double *__restrict shift,
+                  int64_t J, double *__restrict c, double *__restrict R) {
+  for (int64_t j = 0; j < J; ++j) {
+    double code = x[j] * scale[j] + WHOLE - WHOLE - shift[j], size = std::fabs(code);
+    c[j] = code;
+    R[j] = size > R[j] ? size : R[j];
+  }
+}
+
+// T targets of Z, in rows of `stride`, as rows of W, heads before rests; and δ of each.
+template <int T> INLINE void cut(const double *__restrict Z, int64_t J, int64_t stride, const double *__restrict R,
+                                 double *__restrict W, double *delta) {
+  double sizes[T] = {}, rests[T] = {}, twice[T], largest = 0;
+  for (int64_t j = 0; j < J; ++j) {
+    largest = R[j] > largest ? R[j] : largest;
+    for (int t = 0; t < T; ++t) sizes[t] += R[j] * std::fabs(Z[j * stride + t]);
+  }
+  for (int t = 0; t < T; ++t) {
+    const bool safe = largest < QUICK && sizes[t] < 0x1p900 && sizes[t] > 0x1p-900;
+    int exponent = -1;
+    if (safe) std::frexp(sizes[t] * (1 + 0x1p-20), &exponent);
+    twice[t] = std::ldexp(1.0, exponent + 1);
+    delta[t] = safe || sizes[t] == 0 ? 0 : INFINITY;
+  }
+  for (int64_t j = 0; j < J; ++j)
+    for (int t = 0; t < T; ++t) {
+      const double z = Z[j * stride + t], head = z + twice[t] - twice[t];
+      W[2 * j * T + t] = head;
+      W[2 * j * T + T + t] = z - head;
+      rests[t] += R[j] * std::fabs(z - head);
+    }
+  for (int t = 0; t < T; ++t)
+    if (rests[t] > 0) delta[t] += rests[t] * (1 + 0x1p-20) * (J + 9) * 0x1p-53 + 0x1p-1000;
+}
+
+// These for vectors of T heads and T rests. Vectors are laid out before templates are inlined, hence a macro.
+#define KERNELS(T, TARGET)                                                                                 \
+  TARGET void code##T(const double *x, const double *scale, const double *shift, int64_t J, double *c,     \
+                      double *R) {                                                                         \
+    coded(x, scale, shift, J, c, R);                                                                       \
+  }                                                                                                        \
+  TARGET void cut##T(const double *Z, int64_t J, int64_t stride, const double *R, double *W, double *delta) { \
+    cut<T>(Z, J, stride, R, W, delta);                                                                     \
+  }                                                                                                        \
+  TARGET void multiply##T(const double *c, int64_t J, const double *W, double *sums) {                     \
+    typedef double Lanes __attribute__((vector_size(16 * T), aligned(8)));                                 \
+    Lanes some[ROWS] = {};                                                                                 \
+    for (int64_t j = 0; j < J; ++j)                                                                        \
+      for (int r = 0; r < ROWS; ++r) some[r] += c[r * J + j] * ((const Lanes *)W)[j];                      \
+    for (int r = 0; r < ROWS; ++r) ((Lanes *)sums)[r] = some[r];                                           \
+  }
+KERNELS(1, )
+#if defined(__x86_64__)
+KERNELS(2, __attribute__((target("avx2"))))
+KERNELS(4, __attribute__((target("avx512f"))))
+#endif
+
+const struct Kernels {
+  int T;
+  decltype(&code1) code;
+  decltype(&cut1) cut;
+  decltype(&multiply1) multiply;
+} kernels =
+#if defined(__x86_64__)
+    __builtin_cpu_supports("avx512f") ? Kernels{4, code4, cut4, multiply4} :
+    __builtin_cpu_supports("avx2") ? Kernels{2, code2, cut2, multiply2} :
+#endif
+    Kernels{1, code1, cut1, multiply1};
+
+// A sum of products in fixed point: bin b counts 2^(32 b - 1074). Two words of a product of 54 and 53
+// bits, shifted by up to 31 bits, stay below 2^95: 2^32 of them fit into a bin.
+struct Fixed {
+  i128 bins[72] = {};
+
+  void add(int64_t code, double z) {
+    uint64_t bits;
+    std::memcpy(&bits, &z, 8);
+    const int exponent = bits >> 52 & 2047, place = exponent ? exponent - 1 : 0;
+    const int64_t digits = (bits & ((1ull << 52) - 1)) | uint64_t(exponent > 0) << 52;
+    const i128 product = i128(bits >> 63 ? -code : code) * digits, power = i128(1) << place % 32;
+    bins[place / 32] += uint64_t(product) * power;
+    bins[place / 32 + 2] += (product >> 64) * power;
+  }
+
+  double rounded() {
+    uint32_t digits[72];
+    i128 carry = 0;
+    for (int b = 0; b < 72; ++b, carry >>= 32) digits[b] = uint32_t(carry += bins[b]);
+    if (carry < 0) {
+      for (i128 &bin : bins) bin = -bin;
+      return -rounded();
+    }
+    int top = 71;
+    while (top >= 0 && !digits[top]) --top;
+    u128 leading = 0;  // three digits, and whether any other is left: 65 bits or more decide the rounding
+    for (int b = top; b > top - 3; --b) leading = leading << 32 | (b < 0 ? 0 : digits[b]);
+    for (int b = 0; b < top - 2; ++b) leading |= digits[b] != 0;
+    return std::ldexp(double(leading), 32 * (top - 2) - 1074);  // exact: below 2^-1022 nothing was rounded
+  }
+};
+
+// Rows, or the numbers of sparse ones and their columns. The rows of Z from J on have the code 1.
+struct Rows {
+  const double *x, *scale, *shift, *Z;
+  const int64_t *starts, *columns;
+  int64_t J, all, K, stride;
+  double *out;
+
+  int64_t start(int64_t i) const { return starts ? starts[i] : i * J; }
+  int64_t column(int64_t p, int64_t i) const { return starts ? columns[p] : p - i * J; }
+
+  // Writes a score in fixed point; false where a code is no number up to 2^53.
+  bool sum(int64_t i, int64_t k) const {
+    Fixed total;
+    for (int64_t p = start(i); p < start(i + 1); ++p) {
+      const int64_t j = column(p, i);
+      const double code = std::nearbyint(x[p] * scale[j]);
+      if (!(std::fabs(code) <= LARGEST)) return false;
+      total.add(int64_t(code) - int64_t(shift[j]), Z[j * stride + k]);
+    }
+    for (int64_t j = J; j < all; ++j) total.add(1, Z[j * stride + k]);
+    out[i * K + k] = total.rounded();
+    return true;
+  }
+
+  // Writes the scores of a block of rows; false where a code is no number up to 2^53.
+  bool score(int64_t first, int64_t last) const {
+    const int T = kernels.T, step = starts ? 1 : ROWS;
+    const int64_t from = start(first), n = start(last) - from;
+    bool good = true;
+    if (n < 2 * all) {  // it would take longer to cut the coefficients
+      for (int64_t i = first; i < last; ++i)
+        for (int64_t k = 0; k < K && good; ++k) good = sum(i, k);
+      return good;
+    }
+    std::vector<double> c(n + ROWS * J), R(all), W(2 * all * T), delta(T), sums(2 * ROWS * T);
+    for (int64_t j = 0; j < all; ++j) R[j] = j >= J || std::fabs(shift[j]) < QUICK ? 1 : INFINITY;
+    for (int64_t i = first; i < last && !starts; ++i)
+      kernels.code(x + i * J, scale, shift, J, &c[i * J - from], R.data());
+    for (int64_t p = from, j; p < from + n && starts; ++p)
+      j = columns[p], coded(x + p, scale + j, shift + j, 1, &c[p - from], &R[j]);
+    for (int64_t k = 0; k < K; k += T) {
+      kernels.cut(Z + k, all, stride, R.data(), W.data(), delta.data());
+      for (int64_t i = first; i < last; i += step) {
+        if (starts) {
+          std::fill(sums.begin(), sums.end(), 0.0);
+          for (int64_t p = starts[i]; p < starts[i + 1]; ++p)
+            for (int l = 0; l < 2 * T; ++l) sums[l] += c[p - from] * W[2 * T * columns[p] + l];
+        } else
+          kernels.multiply(&c[i * J - from], J, W.data(), sums.data());
+        for (int r = 0; r < step && i + r < last; ++r)
+          for (int t = 0; t < T && k + t < K; ++t) {
+            double H = sums[2 * T * r + t], Q = sums[2 * T * r + T + t];
+            for (int64_t j = J; j < all; ++j) H += W[2 * T * j + t], Q += W[2 * T * j + T + t];
+            const double low = H + (Q - delta[t]), high = H + (Q + delta[t]);
+            if (low == high) out[(i + r) * K + k + t] = high;
+            else good &= sum(i + r, k + t);
+          }
+      }
+    }
+    return good;
+  }
+};
+
+// Writes scores of rows; false where a code is no number up to 2^53. Of sparse rows, X is all numbers.
+// The columns of Z are more than those of scores, with zeros: their number is a multiple of four.
+bool scores(In<double, 2> X, In<double, 1> scale, In<double, 1> shift, In<int64_t, 1> starts,
+            In<int64_t, 1> columns, In<double, 2> Z, Out<double, 2> out, int threads) {
+  const bool sparse = starts.shape(0) > 0;
+  const int64_t n = out.shape(0), J = scale.shape(0), all = Z.shape(0), K = out.shape(1), stride = Z.shape(1);
+  const Rows rows{X.data(), scale.data(), shift.data(), Z.data(), sparse ? starts.data() : nullptr,
+                  columns.data(), J, all, K, stride, out.data()};
+  std::atomic<bool> good(true);
+  nb::gil_scoped_release release;
+  over_rows(n, threads, [=, &good](int64_t first, int64_t last) {
+    for (int64_t end; first < last; first = end) {
+      end = std::min(last, first + std::max<int64_t>(64, (1 << 14) / (all + 1)));
+      if (sparse)
+        end = std::lower_bound(rows.starts + first + 1, rows.starts + last, rows.starts[first] + 4 * all) - rows.starts;
+      if (!rows.score(first, end)) good = false;
+    }
+  });
+  return good;
+}
+
+}  // namespace
+
+void bind_scores(nb::module_ &m) { m.def("scores", &scores); }

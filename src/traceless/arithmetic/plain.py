@@ -7,10 +7,12 @@ axis.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 Limbs = NDArray[np.uint64]
 
@@ -36,3 +38,30 @@ def put(out: Limbs, numbers: NDArray[Any]) -> None:
 
 
 # --- scores --------------------------------------------------------------------------------
+
+
+def scores(
+    X: Any, scale: Any, shift: Any, starts: Any, columns: Any, Z: Any, out: Any, threads: int
+) -> bool:
+    """Write Σ_j (round(x_j scale_j) - shift_j) z_j, rounded once; False if a code is no code.
+
+    Of sparse rows, X is all numbers. The rows of Z beyond the columns have the code 1.
+    """
+    n, J = len(out), len(scale)
+    if len(starts):
+        X = csr_matrix((X[0], columns, starts), shape=(n, J)).toarray()
+    with np.errstate(all="ignore"):
+        codes = np.rint(X * scale)
+    if not (np.abs(codes) <= 2.0**53).all():
+        return False
+    whole = np.ones((n, len(Z)), dtype=object)
+    whole[:, :J] = codes.astype(np.int64).astype(object) - shift.astype(np.int64).astype(object)
+    digits, places = np.frexp(Z[:, : out.shape[1]])
+    least = int(places.min(initial=-53))
+    numbers = np.ldexp(digits, 53).astype(np.int64).astype(object) << (places - least).astype(object)
+    for index, number in np.ndenumerate(whole @ numbers):
+        try:
+            out[index] = number / (1 << 53 - least)  # of Python integers, which is rounded once
+        except OverflowError:
+            out[index] = math.copysign(math.inf, number)
+    return True
