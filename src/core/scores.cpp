@@ -24,7 +24,7 @@ namespace {
 const double LARGEST = 0x1p53;  // code
 const double QUICK = 0x1p50;    // codes and shifts from here on are left to fixed point
 const double WHOLE = 0x1.8p52;  // t + WHOLE - WHOLE is t, rounded to a whole number, for |t| ≤ 2^51
-const int ROWS = 8;             // multiplied together
+const int ROWS = 8, RUN = 32;   // multiplied together, and columns that are added by themselves
 
 // Codes of a row, less the shift, and their largest sizes. NaN is none: its row cannot be decided.
 INLINE void coded(const double *__restrict x, const double *__restrict scale, const double *__restrict shift,
@@ -73,10 +73,12 @@ template <int T> INLINE void cut(const double *__restrict Z, int64_t J, int64_t 
   }                                                                                                        \
   TARGET void multiply##T(const double *c, int64_t J, const double *W, double *sums) {                     \
     typedef double Lanes __attribute__((vector_size(16 * T), aligned(8)));                                 \
-    Lanes some[ROWS] = {};                                                                                 \
-    for (int64_t j = 0; j < J; ++j)                                                                        \
-      for (int r = 0; r < ROWS; ++r) some[r] += c[r * J + j] * ((const Lanes *)W)[j];                      \
-    for (int r = 0; r < ROWS; ++r) ((Lanes *)sums)[r] = some[r];                                           \
+    for (int64_t j = 0; j < J;) {                                                                          \
+      Lanes some[ROWS] = {};                                                                               \
+      for (const int64_t end = std::min(J, j + RUN); j < end; ++j)                                         \
+        for (int r = 0; r < ROWS; ++r) some[r] += c[r * J + j] * ((const Lanes *)W)[j];                    \
+      for (int r = 0; r < ROWS; ++r) ((Lanes *)sums)[r] += some[r];                                        \
+    }                                                                                                      \
   }
 KERNELS(1, )
 #if defined(__x86_64__)
@@ -100,30 +102,33 @@ const struct Kernels {
 // bits, shifted by up to 31 bits, stay below 2^95: 2^32 of them fit into a bin.
 struct Fixed {
   i128 bins[72] = {};
+  int low = 71, high = 0;  // bins in use, and as many digits of 32 bits, with room for what is carried
 
   void add(int64_t code, double z) {
     uint64_t bits;
     std::memcpy(&bits, &z, 8);
-    const int exponent = bits >> 52 & 2047, place = exponent ? exponent - 1 : 0;
-    const int64_t digits = (bits & ((1ull << 52) - 1)) | uint64_t(exponent > 0) << 52;
-    const i128 product = i128(bits >> 63 ? -code : code) * digits, power = i128(1) << place % 32;
-    bins[place / 32] += uint64_t(product) * power;
-    bins[place / 32 + 2] += (product >> 64) * power;
+    const int exponent = bits >> 52 & 2047, place = exponent ? exponent - 1 : 0, b = place / 32;
+    const int64_t digits = (bits & ((1ull << 52) - 1)) | uint64_t(exponent > 0) << 52, power = 1ll << place % 32;
+    const i128 product = i128(bits >> 63 ? -code : code) * digits;
+    bins[b] += u128(uint64_t(product)) * uint64_t(power);
+    bins[b + 2] += i128(int64_t(product >> 64)) * power;
+    low = std::min(low, b);
+    high = std::max(high, b + 6);
   }
 
   double rounded() {
     uint32_t digits[72];
     i128 carry = 0;
-    for (int b = 0; b < 72; ++b, carry >>= 32) digits[b] = uint32_t(carry += bins[b]);
+    for (int b = low; b <= high; ++b, carry >>= 32) digits[b] = uint32_t(carry += bins[b]);
     if (carry < 0) {
-      for (i128 &bin : bins) bin = -bin;
+      for (int b = low; b <= high; ++b) bins[b] = -bins[b];
       return -rounded();
     }
-    int top = 71;
-    while (top >= 0 && !digits[top]) --top;
+    int top = high;
+    while (top >= low && !digits[top]) --top;
     u128 leading = 0;  // three digits, and whether any other is left: 65 bits or more decide the rounding
-    for (int b = top; b > top - 3; --b) leading = leading << 32 | (b < 0 ? 0 : digits[b]);
-    for (int b = 0; b < top - 2; ++b) leading |= digits[b] != 0;
+    for (int b = top; b > top - 3; --b) leading = leading << 32 | (b < low ? 0 : digits[b]);
+    for (int b = low; b < top - 2; ++b) leading |= digits[b] != 0;
     return std::ldexp(double(leading), 32 * (top - 2) - 1074);  // exact: below 2^-1022 nothing was rounded
   }
 };
@@ -134,6 +139,7 @@ struct Rows {
   const int64_t *starts, *columns;
   int64_t J, all, K, stride;
   double *out;
+  std::vector<double> R, W, delta, sums, c;  // of a block
 
   int64_t start(int64_t i) const { return starts ? starts[i] : i * J; }
   int64_t column(int64_t p, int64_t i) const { return starts ? columns[p] : p - i * J; }
@@ -143,7 +149,7 @@ struct Rows {
     Fixed total;
     for (int64_t p = start(i); p < start(i + 1); ++p) {
       const int64_t j = column(p, i);
-      const double code = std::nearbyint(x[p] * scale[j]);
+      const double t = x[p] * scale[j], code = std::fabs(t) < QUICK ? t + WHOLE - WHOLE : std::nearbyint(t);
       if (!(std::fabs(code) <= LARGEST)) return false;
       total.add(int64_t(code) - int64_t(shift[j]), Z[j * stride + k]);
     }
@@ -153,7 +159,7 @@ struct Rows {
   }
 
   // Writes the scores of a block of rows; false where a code is no number up to 2^53.
-  bool score(int64_t first, int64_t last) const {
+  bool score(int64_t first, int64_t last) {
     const int T = kernels.T, step = starts ? 1 : ROWS;
     const int64_t from = start(first), n = start(last) - from;
     bool good = true;
@@ -162,7 +168,7 @@ struct Rows {
         for (int64_t k = 0; k < K && good; ++k) good = sum(i, k);
       return good;
     }
-    std::vector<double> c(n + ROWS * J), R(all), W(2 * all * T), delta(T), sums(2 * ROWS * T);
+    c.resize(std::max<int64_t>(c.size(), n + ROWS * J));
     for (int64_t j = 0; j < all; ++j) R[j] = j >= J || std::fabs(shift[j]) < QUICK ? 1 : INFINITY;
     for (int64_t i = first; i < last && !starts; ++i)
       kernels.code(x + i * J, scale, shift, J, &c[i * J - from], R.data());
@@ -171,8 +177,8 @@ struct Rows {
     for (int64_t k = 0; k < K; k += T) {
       kernels.cut(Z + k, all, stride, R.data(), W.data(), delta.data());
       for (int64_t i = first; i < last; i += step) {
+        std::fill(sums.begin(), sums.end(), 0.0);
         if (starts) {
-          std::fill(sums.begin(), sums.end(), 0.0);
           for (int64_t p = starts[i]; p < starts[i + 1]; ++p)
             for (int l = 0; l < 2 * T; ++l) sums[l] += c[p - from] * W[2 * T * columns[p] + l];
         } else
@@ -195,13 +201,17 @@ struct Rows {
 // The columns of Z are more than those of scores, with zeros: their number is a multiple of four.
 bool scores(In<double, 2> X, In<double, 1> scale, In<double, 1> shift, In<int64_t, 1> starts,
             In<int64_t, 1> columns, In<double, 2> Z, Out<double, 2> out, int threads) {
+  typedef std::vector<double> D;
   const bool sparse = starts.shape(0) > 0;
   const int64_t n = out.shape(0), J = scale.shape(0), all = Z.shape(0), K = out.shape(1), stride = Z.shape(1);
-  const Rows rows{X.data(), scale.data(), shift.data(), Z.data(), sparse ? starts.data() : nullptr,
-                  columns.data(), J, all, K, stride, out.data()};
+  const int T = kernels.T;
+  const Rows made{X.data(), scale.data(), shift.data(), Z.data(), sparse ? starts.data() : nullptr,
+                  columns.data(), J, all, K, stride, out.data(),
+                  D(all), D(2 * all * T), D(T), D(2 * ROWS * T), D()};
   std::atomic<bool> good(true);
   nb::gil_scoped_release release;
   over_rows(n, threads, [=, &good](int64_t first, int64_t last) {
+    Rows rows = made;
     for (int64_t end; first < last; first = end) {
       end = std::min(last, first + std::max<int64_t>(64, (1 << 14) / (all + 1)));
       if (sparse)
