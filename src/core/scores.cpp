@@ -1,16 +1,17 @@
 // Scores: sums Σ_j c_j z_j of whole numbers c_j and float64 coefficients z_j, each rounded once.
 //
-// Rows are taken in blocks, in which |c_j| ≤ R_j, R_j ≥ 1. Let s ≥ Σ_j R_j |z_j|, s = 2^52 u a power of
-// two. A coefficient is cut in two, h = fl(fl(z + 2s) - 2s) and q = z - h. As |z| ≤ s, the inner sum is
-// between s and 3s, where floats are multiples of u or 2u. So h is a multiple of u, |q| ≤ u, and
-// |h| ≤ 2|z|. Hence Σ_j c_j h_j and all its partial sums are multiples of u up to 2s = 2^53 u: float64
-// adds them exactly, in any order. The error of Q = fl(Σ_j c_j q_j) is at most
+// Rows are taken in blocks, in which |c_j| ≤ R_j, R_j ≥ 2, ΣR ≤ 2^51. Let S = Σ_j R_j |z_j|, and
+// M = 2^53 u ≥ S (1 + 2^-52 ΣR) a power of two. A coefficient is cut in two, h = fl(fl(z + M) - M) and
+// q = z - h. As |z| ≤ M/2, the inner sum is between M/2 and 3M/2, where floats are multiples of u or 2u.
+// So h is a multiple of u, and |q| ≤ u: Σ_j R_j |h_j| ≤ S + u ΣR ≤ M. Hence Σ_j c_j h_j and all its
+// partial sums are multiples of u up to 2^53 u: float64 adds them exactly, in any order. Of
+// Q = fl(Σ_j c_j q_j), each term of which is rounded at most m times, the error is at most
 //
-//     δ = (J + 9) 2^-53 Σ_j R_j |q_j| (1 + 2^-20) + 2^-1000,
+//     δ = (m + 5) 2^-53 Σ_j R_j |q_j| (1 + 2^-20) + 2^-1000,
 //
-// in any order too, with the roundings of Q ± δ, and with what underflows. Where H + (Q - δ) and
-// H + (Q + δ) round alike, the exact sum rounds to the same number; all others are added up in fixed
-// point. As R_j belongs to a column, u stays fine where a column is large and its coefficient small.
+// with the roundings of Q ± δ, and with what underflows. Where H + (Q - δ) and H + (Q + δ) round alike,
+// the exact sum rounds to the same number; all others are added up in fixed point. As R_j belongs to a
+// column, u stays fine where a column is large and its coefficient small.
 #include "core.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace {
 const double LARGEST = 0x1p53;  // code
 const double QUICK = 0x1p50;    // codes and shifts from here on are left to fixed point
 const double WHOLE = 0x1.8p52;  // t + WHOLE - WHOLE is t, rounded to a whole number, for |t| ≤ 2^51
-const int ROWS = 8, RUN = 32;   // multiplied together, and columns that are added by themselves
+const int ROWS = 8, RUN = 16;   // multiplied together, and columns that are added by themselves
 
 // Codes of a row, less the shift, and their largest sizes. NaN is none: its row cannot be decided.
 INLINE void coded(const double *__restrict x, const double *__restrict scale, const double *__restrict shift,
@@ -38,28 +39,28 @@ INLINE void coded(const double *__restrict x, const double *__restrict scale, co
 
 // T targets of Z, in rows of `stride`, as rows of W, heads before rests; and δ of each.
 template <int T> INLINE void cut(const double *__restrict Z, int64_t J, int64_t stride, const double *__restrict R,
-                                 double *__restrict W, double *delta) {
-  double sizes[T] = {}, rests[T] = {}, twice[T], largest = 0;
+                                 double m, double *__restrict W, double *delta) {
+  double sizes[T] = {}, rests[T] = {}, M[T], total = 0;
   for (int64_t j = 0; j < J; ++j) {
-    largest = R[j] > largest ? R[j] : largest;
+    total += R[j];
     for (int t = 0; t < T; ++t) sizes[t] += R[j] * std::fabs(Z[j * stride + t]);
   }
   for (int t = 0; t < T; ++t) {
-    const bool safe = largest < QUICK && sizes[t] < 0x1p900 && sizes[t] > 0x1p-900;
-    int exponent = -1;
-    if (safe) std::frexp(sizes[t] * (1 + 0x1p-20), &exponent);
-    twice[t] = std::ldexp(1.0, exponent + 1);
+    const bool safe = total < QUICK && sizes[t] < 0x1p900 && sizes[t] > 0x1p-900;
+    int exponent = 0;
+    if (safe) std::frexp(sizes[t] * (1 + 0x1p-20) * (1 + 0x1p-52 * total), &exponent);
+    M[t] = std::ldexp(1.0, exponent);
     delta[t] = safe || sizes[t] == 0 ? 0 : INFINITY;
   }
   for (int64_t j = 0; j < J; ++j)
     for (int t = 0; t < T; ++t) {
-      const double z = Z[j * stride + t], head = z + twice[t] - twice[t];
+      const double z = Z[j * stride + t], head = z + M[t] - M[t];
       W[2 * j * T + t] = head;
       W[2 * j * T + T + t] = z - head;
       rests[t] += R[j] * std::fabs(z - head);
     }
   for (int t = 0; t < T; ++t)
-    if (rests[t] > 0) delta[t] += rests[t] * (1 + 0x1p-20) * (J + 9) * 0x1p-53 + 0x1p-1000;
+    if (rests[t] > 0) delta[t] += rests[t] * (1 + 0x1p-20) * (m + 5) * 0x1p-53 + 0x1p-1000;
 }
 
 // These for vectors of T heads and T rests. Vectors are laid out before templates are inlined, hence a macro.
@@ -68,8 +69,9 @@ template <int T> INLINE void cut(const double *__restrict Z, int64_t J, int64_t 
                       double *R) {                                                                         \
     coded(x, scale, shift, J, c, R);                                                                       \
   }                                                                                                        \
-  TARGET void cut##T(const double *Z, int64_t J, int64_t stride, const double *R, double *W, double *delta) { \
-    cut<T>(Z, J, stride, R, W, delta);                                                                     \
+  TARGET void cut##T(const double *Z, int64_t J, int64_t stride, const double *R, double m,      \
+                     double *W, double *delta) {                                                           \
+    cut<T>(Z, J, stride, R, m, W, delta);                                                                  \
   }                                                                                                        \
   TARGET void multiply##T(const double *c, int64_t J, const double *W, double *sums) {                     \
     typedef double Lanes __attribute__((vector_size(16 * T), aligned(8)));                                 \
@@ -82,7 +84,7 @@ template <int T> INLINE void cut(const double *__restrict Z, int64_t J, int64_t 
   }
 KERNELS(1, )
 #if defined(__x86_64__)
-KERNELS(2, __attribute__((target("avx2"))))
+KERNELS(2, __attribute__((target("avx2,fma"))))
 KERNELS(4, __attribute__((target("avx512f"))))
 #endif
 
@@ -94,7 +96,7 @@ const struct Kernels {
 } kernels =
 #if defined(__x86_64__)
     __builtin_cpu_supports("avx512f") ? Kernels{4, code4, cut4, multiply4} :
-    __builtin_cpu_supports("avx2") ? Kernels{2, code2, cut2, multiply2} :
+    __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? Kernels{2, code2, cut2, multiply2} :
 #endif
     Kernels{1, code1, cut1, multiply1};
 
@@ -169,13 +171,14 @@ struct Rows {
       return good;
     }
     c.resize(std::max<int64_t>(c.size(), n + ROWS * J));
-    for (int64_t j = 0; j < all; ++j) R[j] = j >= J || std::fabs(shift[j]) < QUICK ? 1 : INFINITY;
+    for (int64_t j = 0; j < all; ++j) R[j] = j >= J || std::fabs(shift[j]) < QUICK ? 2 : INFINITY;
     for (int64_t i = first; i < last && !starts; ++i)
       kernels.code(x + i * J, scale, shift, J, &c[i * J - from], R.data());
     for (int64_t p = from, j; p < from + n && starts; ++p)
       j = columns[p], coded(x + p, scale + j, shift + j, 1, &c[p - from], &R[j]);
+    const double m = starts ? all + 1 : RUN + J / RUN + all - J + 2;
     for (int64_t k = 0; k < K; k += T) {
-      kernels.cut(Z + k, all, stride, R.data(), W.data(), delta.data());
+      kernels.cut(Z + k, all, stride, R.data(), m, W.data(), delta.data());
       for (int64_t i = first; i < last; i += step) {
         std::fill(sums.begin(), sums.end(), 0.0);
         if (starts) {

@@ -23,7 +23,7 @@ __all__ = ["Coefficients"]
 _DENSE = np.empty(0, dtype=np.int64)  # of rows that are not sparse: no starts, and no columns
 _VECTOR = 4  # columns of coefficients that the core multiplies by at once
 _THREADS = os.cpu_count() or 1
-_WORTH = 2**22  # products for which another thread is started
+_WORTH = 2**20  # products for which another thread is started
 
 
 class Coefficients:
