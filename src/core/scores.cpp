@@ -37,7 +37,7 @@ INLINE void coded(const double *__restrict x, const double *__restrict scale, co
   }
 }
 
-// T targets of Z, in rows of `stride`, as rows of W, heads before rests; and δ of each.
+// Cuts T targets of Z, whose rows are `stride` apart, into rows of W, heads before rests; and δ of each.
 template <int T> INLINE void cut(const double *__restrict Z, int64_t J, int64_t stride, const double *__restrict R,
                                  double m, double *__restrict W, double *delta) {
   double sizes[T] = {}, rests[T] = {}, M[T], total = 0;
@@ -62,43 +62,6 @@ template <int T> INLINE void cut(const double *__restrict Z, int64_t J, int64_t 
   for (int t = 0; t < T; ++t)
     if (rests[t] > 0) delta[t] += rests[t] * (1 + 0x1p-20) * (m + 5) * 0x1p-53 + 0x1p-1000;
 }
-
-// These for vectors of T heads and T rests. Vectors are laid out before templates are inlined, hence a macro.
-#define KERNELS(T, TARGET)                                                                                 \
-  TARGET void code##T(const double *x, const double *scale, const double *shift, int64_t J, double *c,     \
-                      double *R) {                                                                         \
-    coded(x, scale, shift, J, c, R);                                                                       \
-  }                                                                                                        \
-  TARGET void cut##T(const double *Z, int64_t J, int64_t stride, const double *R, double m,      \
-                     double *W, double *delta) {                                                           \
-    cut<T>(Z, J, stride, R, m, W, delta);                                                                  \
-  }                                                                                                        \
-  TARGET void multiply##T(const double *c, int64_t J, const double *W, double *sums) {                     \
-    typedef double Lanes __attribute__((vector_size(16 * T), aligned(8)));                                 \
-    for (int64_t j = 0; j < J;) {                                                                          \
-      Lanes some[ROWS] = {};                                                                               \
-      for (const int64_t end = std::min(J, j + RUN); j < end; ++j)                                         \
-        for (int r = 0; r < ROWS; ++r) some[r] += c[r * J + j] * ((const Lanes *)W)[j];                    \
-      for (int r = 0; r < ROWS; ++r) ((Lanes *)sums)[r] += some[r];                                        \
-    }                                                                                                      \
-  }
-KERNELS(1, )
-#if defined(__x86_64__)
-KERNELS(2, __attribute__((target("avx2,fma"))))
-KERNELS(4, __attribute__((target("avx512f"))))
-#endif
-
-const struct Kernels {
-  int T;
-  decltype(&code1) code;
-  decltype(&cut1) cut;
-  decltype(&multiply1) multiply;
-} kernels =
-#if defined(__x86_64__)
-    __builtin_cpu_supports("avx512f") ? Kernels{4, code4, cut4, multiply4} :
-    __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? Kernels{2, code2, cut2, multiply2} :
-#endif
-    Kernels{1, code1, cut1, multiply1};
 
 // A sum of products in fixed point: bin b counts 2^(32 b - 1074). Two words of a product of 54 and 53
 // bits, shifted by up to 31 bits, stay below 2^95: 2^32 of them fit into a bin.
@@ -141,88 +104,104 @@ struct Rows {
   const int64_t *starts, *columns;
   int64_t J, all, K, stride;
   double *out;
-  std::vector<double> R, W, delta, sums, c;  // of a block
+  std::vector<double> c, R, W;  // of a block
+  int64_t undecided = 0;
+  bool good = true;
 
   int64_t start(int64_t i) const { return starts ? starts[i] : i * J; }
-  int64_t column(int64_t p, int64_t i) const { return starts ? columns[p] : p - i * J; }
 
-  // Writes a score in fixed point; false where a code is no number up to 2^53.
-  bool sum(int64_t i, int64_t k) const {
+  // Writes a score in fixed point, if all codes are numbers up to 2^53.
+  void sum(int64_t i, int64_t k) {
     Fixed total;
+    ++undecided;
     for (int64_t p = start(i); p < start(i + 1); ++p) {
-      const int64_t j = column(p, i);
+      const int64_t j = starts ? columns[p] : p - i * J;
       const double t = x[p] * scale[j], code = std::fabs(t) < QUICK ? t + WHOLE - WHOLE : std::nearbyint(t);
-      if (!(std::fabs(code) <= LARGEST)) return false;
+      if (!(std::fabs(code) <= LARGEST)) return void(good = false);
       total.add(int64_t(code) - int64_t(shift[j]), Z[j * stride + k]);
     }
     for (int64_t j = J; j < all; ++j) total.add(1, Z[j * stride + k]);
     out[i * K + k] = total.rounded();
-    return true;
   }
 
-  // Writes the scores of a block of rows; false where a code is no number up to 2^53.
-  bool score(int64_t first, int64_t last) {
-    const int T = kernels.T, step = starts ? 1 : ROWS;
-    const int64_t from = start(first), n = start(last) - from;
-    bool good = true;
-    if (n < 2 * all) {  // it would take longer to cut the coefficients
-      for (int64_t i = first; i < last; ++i)
-        for (int64_t k = 0; k < K && good; ++k) good = sum(i, k);
-      return good;
-    }
-    c.resize(std::max<int64_t>(c.size(), n + ROWS * J));
-    for (int64_t j = 0; j < all; ++j) R[j] = j >= J || std::fabs(shift[j]) < QUICK ? 2 : INFINITY;
-    for (int64_t i = first; i < last && !starts; ++i)
-      kernels.code(x + i * J, scale, shift, J, &c[i * J - from], R.data());
-    for (int64_t p = from, j; p < from + n && starts; ++p)
-      j = columns[p], coded(x + p, scale + j, shift + j, 1, &c[p - from], &R[j]);
+  // Writes the scores of a block of rows.
+  template <int T, class F> INLINE void score(int64_t first, int64_t last, F multiply) {
+    const int64_t from = start(first), n = start(last) - from, step = starts ? 1 : ROWS;
+    const bool quick = n >= 2 * all;  // else it takes longer to cut the coefficients
     const double m = starts ? all + 1 : RUN + J / RUN + all - J + 2;
+    double sums[2 * ROWS * T], delta[T];
+    std::fill_n(delta, T, INFINITY);
+    if (quick) {
+      c.resize(std::max<int64_t>(c.size(), n + ROWS * J));
+      for (int64_t j = 0; j < all; ++j) R[j] = j >= J || std::fabs(shift[j]) < QUICK ? 2 : INFINITY;
+      for (int64_t i = first; i < last && !starts; ++i) coded(x + i * J, scale, shift, J, &c[i * J - from], R.data());
+      for (int64_t p = from, j; p < from + n && starts; ++p)
+        j = columns[p], coded(x + p, scale + j, shift + j, 1, &c[p - from], &R[j]);
+    }
     for (int64_t k = 0; k < K; k += T) {
-      kernels.cut(Z + k, all, stride, R.data(), m, W.data(), delta.data());
+      if (quick) cut<T>(Z + k, all, stride, R.data(), m, W.data(), delta);
       for (int64_t i = first; i < last; i += step) {
-        std::fill(sums.begin(), sums.end(), 0.0);
-        if (starts) {
-          for (int64_t p = starts[i]; p < starts[i + 1]; ++p)
-            for (int l = 0; l < 2 * T; ++l) sums[l] += c[p - from] * W[2 * T * columns[p] + l];
-        } else
-          kernels.multiply(&c[i * J - from], J, W.data(), sums.data());
+        std::fill_n(sums, 2 * ROWS * T, 0.0);
+        if (quick && !starts) multiply(&c[i * J - from], J, W.data(), sums);
+        for (int64_t p = start(i); p < start(i + 1) && quick && starts; ++p)
+          for (int l = 0; l < 2 * T; ++l) sums[l] += c[p - from] * W[2 * T * columns[p] + l];
         for (int r = 0; r < step && i + r < last; ++r)
           for (int t = 0; t < T && k + t < K; ++t) {
             double H = sums[2 * T * r + t], Q = sums[2 * T * r + T + t];
             for (int64_t j = J; j < all; ++j) H += W[2 * T * j + t], Q += W[2 * T * j + T + t];
             const double low = H + (Q - delta[t]), high = H + (Q + delta[t]);
             if (low == high) out[(i + r) * K + k + t] = high;
-            else good &= sum(i + r, k + t);
+            else sum(i + r, k + t);
           }
       }
     }
-    return good;
   }
 };
 
-// Writes scores of rows; false where a code is no number up to 2^53. Of sparse rows, X is all numbers.
-// The columns of Z are more than those of scores, with zeros: their number is a multiple of four.
-bool scores(In<double, 2> X, In<double, 1> scale, In<double, 1> shift, In<int64_t, 1> starts,
+// Scores for vectors of T heads and T rests. These are laid out before templates are inlined: hence a macro.
+#define SCORE(T, TARGET)                                                                                   \
+  TARGET void multiply##T(const double *c, int64_t J, const double *W, double *sums) {                     \
+    typedef double Lanes __attribute__((vector_size(16 * T), aligned(8)));                                 \
+    for (int64_t j = 0; j < J;) {                                                                          \
+      Lanes some[ROWS] = {};                                                                               \
+      for (const int64_t end = std::min(J, j + RUN); j < end; ++j)                                         \
+        for (int r = 0; r < ROWS; ++r) some[r] += c[r * J + j] * ((const Lanes *)W)[j];                    \
+      for (int r = 0; r < ROWS; ++r) ((Lanes *)sums)[r] += some[r];                                        \
+    }                                                                                                      \
+  }                                                                                                        \
+  TARGET void score##T(Rows &rows, int64_t first, int64_t last) { rows.score<T>(first, last, multiply##T); }
+SCORE(1, )
+#if defined(__x86_64__)
+SCORE(2, __attribute__((target("avx2,fma"))))
+SCORE(4, __attribute__((target("avx512f"))))
+const auto score = __builtin_cpu_supports("avx512f") ? score4
+                   : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? score2 : score1;
+#else
+const auto score = score1;
+#endif
+
+// Writes scores of rows. Returns how many were left to fixed point; -1 where a code is no number up to 2^53.
+// Of sparse rows, X is all numbers, in canonical form. Z has more columns than there are scores, with
+// zeros: their number is a multiple of four.
+int64_t scores(In<double, 2> X, In<double, 1> scale, In<double, 1> shift, In<int64_t, 1> starts,
             In<int64_t, 1> columns, In<double, 2> Z, Out<double, 2> out, int threads) {
-  typedef std::vector<double> D;
-  const bool sparse = starts.shape(0) > 0;
   const int64_t n = out.shape(0), J = scale.shape(0), all = Z.shape(0), K = out.shape(1), stride = Z.shape(1);
-  const int T = kernels.T;
-  const Rows made{X.data(), scale.data(), shift.data(), Z.data(), sparse ? starts.data() : nullptr,
-                  columns.data(), J, all, K, stride, out.data(),
-                  D(all), D(2 * all * T), D(T), D(2 * ROWS * T), D()};
-  std::atomic<bool> good(true);
+  const int64_t *begin = starts.shape(0) ? starts.data() : nullptr;
+  const Rows made{X.data(), scale.data(), shift.data(), Z.data(), begin, columns.data(), J, all, K, stride, out.data(),
+                  {}, std::vector<double>(all), std::vector<double>(8 * all)};
+  std::atomic<int64_t> undecided(0), bad(0);
   nb::gil_scoped_release release;
-  over_rows(n, threads, [=, &good](int64_t first, int64_t last) {
+  over_rows(n, threads, [=, &undecided, &bad](int64_t first, int64_t last) {
     Rows rows = made;
     for (int64_t end; first < last; first = end) {
       end = std::min(last, first + std::max<int64_t>(64, (1 << 14) / (all + 1)));
-      if (sparse)
-        end = std::lower_bound(rows.starts + first + 1, rows.starts + last, rows.starts[first] + 4 * all) - rows.starts;
-      if (!rows.score(first, end)) good = false;
+      if (begin) end = std::lower_bound(begin + first + 1, begin + last, begin[first] + 4 * all) - begin;
+      score(rows, first, end);
     }
+    undecided += rows.undecided;
+    bad += !rows.good;
   });
-  return good;
+  return bad ? -1 : int64_t(undecided);
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ def put(out: Limbs, numbers: NDArray[Any]) -> None:
 
 def scores(
     X: Any, scale: Any, shift: Any, starts: Any, columns: Any, Z: Any, out: Any, threads: int
-) -> bool:
-    """Write Σ_j (round(x_j scale_j) - shift_j) z_j, rounded once; False if a code is no code.
+) -> int:
+    """Write Σ_j (round(x_j scale_j) - shift_j) z_j, rounded once; -1 if a code is beyond 2^53.
 
     Of sparse rows, X is all numbers. The rows of Z beyond the columns have the code 1.
     """
@@ -53,7 +53,7 @@ def scores(
     with np.errstate(all="ignore"):
         codes = np.rint(X * scale)
     if not (np.abs(codes) <= 2.0**53).all():
-        return False
+        return -1
     whole = np.ones((n, len(Z)), dtype=object)
     whole[:, :J] = codes.astype(np.int64).astype(object) - shift.astype(np.int64).astype(object)
     digits, places = np.frexp(Z[:, : out.shape[1]])
@@ -64,4 +64,4 @@ def scores(
             out[index] = number / (1 << 53 - least)  # of Python integers, which is rounded once
         except OverflowError:
             out[index] = math.copysign(math.inf, number)
-    return True
+    return out.size

@@ -23,7 +23,7 @@ __all__ = ["Coefficients"]
 _DENSE = np.empty(0, dtype=np.int64)  # of rows that are not sparse: no starts, and no columns
 _VECTOR = 4  # columns of coefficients that the core multiplies by at once
 _THREADS = os.cpu_count() or 1
-_WORTH = 2**20  # products for which another thread is started
+_WORTH = 2**23  # products for which another thread is started
 
 
 class Coefficients:
@@ -67,7 +67,7 @@ class Coefficients:
             where, Z = (_DENSE, _DENSE), self._of_dense
             shift = np.zeros(J) if self.shift is None else self.shift[:J]
         threads = max(1, min(_THREADS, X.size * out.shape[1] // _WORTH))
-        return bool(core.scores(X, np.full(J, scale), shift, *where, Z, out, threads))
+        return core.scores(X, np.full(J, scale), shift, *where, Z, out, threads) >= 0
 
     @cached_property
     def _of_dense(self) -> Floats:
