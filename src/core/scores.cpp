@@ -46,11 +46,11 @@ template <int T> INLINE void cut(const double *__restrict Z, int64_t J, int64_t 
     for (int t = 0; t < T; ++t) sizes[t] += R[j] * std::fabs(Z[j * stride + t]);
   }
   for (int t = 0; t < T; ++t) {
-    const bool safe = total < QUICK && sizes[t] < 0x1p900 && sizes[t] > 0x1p-900;
-    int exponent = 0;
-    if (safe) std::frexp(sizes[t] * (1 + 0x1p-20) * (1 + 0x1p-52 * total), &exponent);
-    M[t] = std::ldexp(1.0, exponent);
-    delta[t] = safe || sizes[t] == 0 ? 0 : INFINITY;
+    int exponent;
+    std::frexp(sizes[t] * (1 + 0x1p-20) * (1 + 0x1p-52 * total), &exponent);
+    const bool safe = total < QUICK && sizes[t] < 0x1p900 && (sizes[t] > 0x1p-900 || sizes[t] == 0);
+    M[t] = std::ldexp(1.0, safe ? exponent : 0);
+    delta[t] = safe ? 0 : INFINITY;
   }
   for (int64_t j = 0; j < J; ++j)
     for (int t = 0; t < T; ++t) {

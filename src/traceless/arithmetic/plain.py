@@ -41,7 +41,7 @@ def put(out: Limbs, numbers: NDArray[Any]) -> None:
 
 
 def scores(
-    X: Any, scale: Any, shift: Any, starts: Any, columns: Any, Z: Any, out: Any, threads: int
+    X: Any, scale: Any, shift: Any, starts: Any, columns: Any, Z: Any, out: Any, _threads: int
 ) -> int:
     """Write Σ_j (round(x_j scale_j) - shift_j) z_j, rounded once; -1 if a code is beyond 2^53.
 
@@ -58,10 +58,11 @@ def scores(
     whole[:, :J] = codes.astype(np.int64).astype(object) - shift.astype(np.int64).astype(object)
     digits, places = np.frexp(Z[:, : out.shape[1]])
     least = int(places.min(initial=-53))
-    numbers = np.ldexp(digits, 53).astype(np.int64).astype(object) << (places - least).astype(object)
+    numbers = np.ldexp(digits, 53).astype(np.int64).astype(object)
+    numbers <<= (places - least).astype(object)
     for index, number in np.ndenumerate(whole @ numbers):
         try:
             out[index] = number / (1 << 53 - least)  # of Python integers, which is rounded once
         except OverflowError:
-            out[index] = math.copysign(math.inf, number)
-    return out.size
+            out[index] = math.inf if number > 0 else -math.inf
+    return int(out.size)
