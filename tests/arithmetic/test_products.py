@@ -192,7 +192,7 @@ def test_arguments_are_not_written_to(rng):
 
 @st.composite
 def tasks(draw):
-    """Arguments of the core: dense rows, with a shift, or sparse ones; with constants or without."""
+    """Arguments of the core: dense rows, with a shift, or sparse ones; with constants or not."""
     codes, Z = draw(factors())
     codes, J = np.tile(codes, (draw(st.integers(1, 6)), 1)), len(Z)
     n, K = len(codes), Z.shape[1]
