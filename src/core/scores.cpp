@@ -127,7 +127,7 @@ struct Rows {
   // Writes the scores of a block of rows.
   template <int T, class F> INLINE void score(int64_t first, int64_t last, F multiply) {
     const int64_t from = start(first), n = start(last) - from, step = starts ? 1 : ROWS;
-    const bool quick = n >= 2 * all;  // else it takes longer to cut the coefficients
+    const bool quick = 2 * n >= all;  // else it takes longer to cut the coefficients
     const double m = starts ? all + 1 : RUN + J / RUN + all - J + 2;
     double sums[2 * ROWS * T], delta[T];
     std::fill_n(delta, T, INFINITY);
