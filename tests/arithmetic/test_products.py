@@ -170,6 +170,10 @@ def test_predictions_are_those_of_the_published_coefficients(rng, solver):
     Z = np.column_stack([model.coef_ * 2.0**-10, model.intercept_]).T
     assert (model.decision_function(X) == exactly(codes, Z)).all()
     model.set_params(free_intercept=True, standardize=True)  # counted from near the means
+    solution = model._weights()[0]  # what the intercept is there is used, and not published
+    assert (np.abs(solution.shift - codes[5:].mean(axis=0)) <= 200)[:-1].all()
+    assert (solution.Z[:-1] == model.coef_.T * 2.0**-10).all()
+    assert (model.decision_function(X) == exactly(codes - solution.shift, solution.Z)).all()
     Z = np.column_stack([model.coef_ * 2.0**-10, model.intercept_]).T
     assert np.abs(model.decision_function(X) - exactly(codes, Z)).max() < 1e-14
 
