@@ -184,15 +184,14 @@ const auto score = score1;
 // Of sparse rows, X is all numbers, in canonical form. Z has more columns than there are scores, with
 // zeros: their number is a multiple of four.
 int64_t scores(In<double, 2> X, In<double, 1> scale, In<double, 1> shift, In<int64_t, 1> starts,
-            In<int64_t, 1> columns, In<double, 2> Z, Out<double, 2> out, int threads) {
+               In<int64_t, 1> columns, In<double, 2> Z, Out<double, 2> out, int threads) {
   const int64_t n = out.shape(0), J = scale.shape(0), all = Z.shape(0), K = out.shape(1), stride = Z.shape(1);
   const int64_t *begin = starts.shape(0) ? starts.data() : nullptr;
-  const Rows made{X.data(), scale.data(), shift.data(), Z.data(), begin, columns.data(), J, all, K, stride, out.data(),
-                  {}, std::vector<double>(all), std::vector<double>(8 * all)};
   std::atomic<int64_t> undecided(0), bad(0);
   nb::gil_scoped_release release;
-  over_rows(n, threads, [=, &undecided, &bad](int64_t first, int64_t last) {
-    Rows rows = made;
+  over_rows(n, threads, [&](int64_t first, int64_t last) {
+    Rows rows{X.data(), scale.data(), shift.data(), Z.data(), begin, columns.data(), J, all, K, stride, out.data(),
+              {}, std::vector<double>(all), std::vector<double>(8 * all)};
     for (int64_t end; first < last; first = end) {
       end = std::min(last, first + std::max<int64_t>(64, (1 << 14) / (all + 1)));
       if (begin) end = std::lower_bound(begin + first + 1, begin + last, begin[first] + 4 * all) - begin;
