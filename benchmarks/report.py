@@ -39,6 +39,7 @@ TITLES = {
     "starting": "Small fits and first fits",
     "updates": "Small changes",
     "accuracy": "Accuracy after very many changes",
+    "scores": "Scores",
     "penalties": "What a free intercept and scales cost",
     "cross_validation": "Cross-validation by unlearning",
     "paths": "PathSVC",

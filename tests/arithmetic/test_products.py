@@ -2,16 +2,19 @@
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from scipy import sparse
 
 from cases import PAPER, examples
 from traceless import LSSVC, LSSVR, RangeError
-from traceless.arithmetic import products
+from traceless.arithmetic import plain, products
+from traceless.arithmetic.core import COMPILED, core
 from traceless.arithmetic.products import Coefficients
 from traceless.features import Linear
 
@@ -39,9 +42,11 @@ def exactly(codes, Z):
 
 def check(codes, Z):
     codes, Z = np.asarray(codes, dtype=float), np.asarray(Z, dtype=float)
-    found = Coefficients(Z).times(codes)
-    assert found.tolist() == exactly(codes, Z).tolist()
-    assert not np.signbit(found[found == 0]).any()
+    expected = exactly(codes, Z).tolist()
+    for times in (1, 4):  # a row by itself is left to fixed point
+        found = Coefficients(Z).times(np.tile(codes, (times, 1)))
+        assert found.tolist() == expected * times
+        assert not np.signbit(found[found == 0]).any()
 
 
 def sized(bits):
@@ -118,24 +123,28 @@ def test_sums_that_are_as_long_as_exactness_allows():
         check(codes, np.full((700, 1), -1 / 3))
 
 
-def test_undecided_sums_are_few(rng, monkeypatch):
+@pytest.mark.skipif(not COMPILED, reason="the plain twin adds all in integers")
+@pytest.mark.parametrize(("J", "large"), [(2, 1), (2, 1e7), (64, 1e5), (64, 1e7), (785, 1e5)])
+def test_undecided_sums_are_few(J, large, rng, monkeypatch):
     """Else the slow way would be taken for everything, unseen."""
-    redone = []
-    way = products._Block._exactly
-    monkeypatch.setattr(
-        products._Block,
-        "_exactly",
-        lambda self, codes, k: (redone.append(len(codes)), way(self, codes, k))[1],
-    )
-    codes = np.rint(rng.normal(size=(500, 600)) * 2**14)
-    Z = rng.normal(size=(600, 10)) * 2.0 ** rng.integers(-20, 3, size=(600, 10))
+    undecided = []
+    seen = SimpleNamespace(scores=lambda *a: undecided.append(core.scores(*a)) or undecided[-1])
+    monkeypatch.setattr(products, "core", seen)
+    codes = np.rint(rng.normal(size=(2000, J)) * 2**14)
+    Z = rng.normal(size=(J, 10)) * 2.0 ** rng.integers(-20, 3, size=(J, 10))
+    codes[:, 0] = np.rint(codes[:, 0] * large)
+    Z[0] = rng.normal(size=10) / large
+    out = Coefficients(Z).times(codes)
+    assert undecided.pop() <= 1000  # of 20 000: a large column takes digits
+    assert (out[:3] == exactly(codes[:3], Z)).all()
+    codes[:, 0] /= large
+    codes[:, 0] = np.rint(codes[:, 0])
     Coefficients(Z).times(codes)
-    assert sum(redone) <= 5  # of 5000
-    codes[:] = 0
-    Coefficients(Z).times(codes)
-    assert sum(redone) <= 5  # zeros need no proof
-    Coefficients(np.array([[1.0], [2.0**-200], [-1.0]])).times(np.ones((1, 3)))
-    assert sum(redone) > 0  # the other way exists
+    assert undecided.pop() <= 100
+    Coefficients(np.zeros((J, 3))).times(codes)
+    assert undecided.pop() == 0
+    Coefficients(np.array([[1.0], [2.0**-200], [-1.0]])).times(np.ones((9, 3)))
+    assert undecided.pop() == 9  # fixed point exists
 
 
 @pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
@@ -161,6 +170,10 @@ def test_predictions_are_those_of_the_published_coefficients(rng, solver):
     Z = np.column_stack([model.coef_ * 2.0**-10, model.intercept_]).T
     assert (model.decision_function(X) == exactly(codes, Z)).all()
     model.set_params(free_intercept=True, standardize=True)  # counted from near the means
+    solution = model._weights()[0]  # what the intercept is there is used, and not published
+    assert (np.abs(solution.shift - codes[5:].mean(axis=0)) <= 200)[:-1].all()
+    assert (solution.Z[:-1] == model.coef_.T * 2.0**-10).all()
+    assert (model.decision_function(X) == exactly(codes - solution.shift, solution.Z)).all()
     Z = np.column_stack([model.coef_ * 2.0**-10, model.intercept_]).T
     assert np.abs(model.decision_function(X) - exactly(codes, Z)).max() < 1e-14
 
@@ -181,37 +194,51 @@ def test_arguments_are_not_written_to(rng):
     assert (before[1] == Z).all()
 
 
-@examples(300)
-@given(factors(), st.booleans(), st.booleans(), st.integers(0, 2**40))
-def test_what_a_quick_look_is_sure_of_is_right(case, constant, left_out, far):
+@st.composite
+def tasks(draw):
+    """Arguments of the core: dense rows, with a shift, or sparse ones; with constants or not."""
+    codes, Z = draw(factors())
+    codes, J = np.tile(codes, (draw(st.integers(1, 6)), 1)), len(Z)
+    n, K = len(codes), Z.shape[1]
+    scale = np.ldexp(1.0, draw(npst.arrays(int, J, elements=st.integers(-60, 60))))
+    shift = draw(npst.arrays(float, J, elements=sized(draw(st.sampled_from([2, 30, 51])))))
+    X = codes / scale + draw(st.sampled_from([0.0, 0.25, 0.5])) / scale
+    extra = draw(npst.arrays(float, (draw(st.integers(0, 2)), K), elements=floats))
+    Z = np.pad(np.vstack([Z, extra]), ((0, 0), (0, -K % 4)))
+    if draw(st.booleans()):
+        bad = draw(st.sampled_from([np.nan, np.inf, -np.inf, 1e300, (2.0**53 + 2) / scale[-1]]))
+        X[draw(st.integers(0, n - 1)), -1] = bad
+    none = np.empty(0, dtype=np.int64)
+    if draw(st.booleans()):
+        return X, scale, shift, none, none, Z, (n, K)
+    rows = sparse.csr_matrix(X)
+    starts, columns = (a.astype(np.int64) for a in (rows.indptr, rows.indices))
+    return rows.data[None], scale, np.zeros(J), starts, columns, Z, (n, K)
+
+
+@examples(500)
+@given(tasks())
+def test_the_core_agrees_with_its_plain_twin(task):
+    *task, shape = task
+    ours, theirs = np.full(shape, 7.0), np.full(shape, 7.0)
+    decided = [core.scores(*task, ours, 2), plain.scores(*task, theirs, 1)]
+    assert (decided[0] < 0) == (decided[1] < 0)
+    if decided[1] >= 0:
+        assert ours.tobytes() == theirs.tobytes()
+
+
+@examples(100)
+@given(factors(), st.integers(0, 51))
+def test_sparse_rows_have_the_scores_of_dense_ones(case, bits):
     codes, Z = case
-    shift = np.rint(np.linspace(-1, 1, len(Z)) * min(far, 2**14)) if far % 2 else None
-    both = np.hstack([codes, np.ones((len(codes), 1))]) if constant else codes
-    if constant:
-        Z = np.vstack([Z, Z[:1] / 3])
-        shift = None if shift is None else np.append(shift, 0.0)
-    found = Coefficients(Z, shift).quick(codes if left_out else both, constant)
-    if found is not None:
-        out, certain = found
-        exact = exactly(both if shift is None else both - shift, Z)
-        assert out[certain].tolist() == exact[certain].tolist()
-        assert not np.signbit(out[certain & (out == 0).all(axis=1)]).any()
+    shift = np.rint(np.linspace(-1, 1, len(Z)) * 2**bits)
+    Z = np.clip(Z, -1e280, 1e280)
+    solution = Coefficients(Z, shift)
+    found = solution.times(sparse.csr_matrix(codes))
+    assert found.tobytes() == solution.times(codes).tobytes()
 
 
-@pytest.mark.parametrize("J", [2, 11, 65, 785])
-def test_a_quick_look_decides_nearly_all(J, rng):  # else it would be a waste
-    codes = np.rint(rng.normal(size=(2000, J)) * 2**13)
-    Z = rng.normal(size=(J, 10))
-    out, certain = Coefficients(Z, np.rint(codes.mean(axis=0))).quick(codes, False)
-    assert (~certain).mean() < 0.1
-    some = certain & (np.arange(2000) < 20)
-    assert (out[some] == exactly((codes - np.rint(codes.mean(axis=0)))[some], Z)).all()
-
-
-def test_a_quick_look_is_not_sure_of_what_is_no_number(rng):
-    coefficients, codes = Coefficients(rng.normal(size=(8, 2))), np.ones((50, 8))
-    codes[7, 3] = np.nan
-    found = coefficients.quick(codes, False)
-    assert found is None or found[1].tolist() == [i != 7 for i in range(50)]
-    codes[7, 3] = np.inf
-    assert coefficients.quick(codes, False) is None
+def test_codes_that_are_no_codes_are_refused():
+    for value in (np.nan, np.inf, 2.0**53 + 2):
+        with pytest.raises(RangeError, match="whole numbers"):
+            Coefficients(np.ones((2, 1))).times(np.array([[1.0, value]]))

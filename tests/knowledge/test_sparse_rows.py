@@ -138,9 +138,9 @@ def test_scores_have_the_same_bits(size, how, rng, monkeypatch):
     rows, y = as_it_comes(X, rng, how), rng.integers(0, 3, 90)
     for name, value in (("_SPARSE_ROWS", 32), ("_NUMBER", 0), ("_ROW", 0)):
         monkeypatch.setattr(scoring, name, value)
-    seen, times = [], Coefficients.times
+    seen, score = [], Coefficients.score
     monkeypatch.setattr(
-        Coefficients, "times", lambda self, codes: (seen.append(type(codes)), times(self, codes))[1]
+        Coefficients, "score", lambda self, X, *a: (seen.append(type(X)), score(self, X, *a))[1]
     )
     model = LSSVC().fit(rows.toarray(), y)
     found = model.decision_function(rows)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 Limbs = NDArray[np.uint64]
 Integers = NDArray[Any]
@@ -188,3 +189,31 @@ def _divide(a: Floats, b: Floats) -> Floats:
 
 
 # --- scores --------------------------------------------------------------------------------
+
+
+def scores(
+    X: Any, scale: Any, shift: Any, starts: Any, columns: Any, Z: Any, out: Any, _threads: int
+) -> int:
+    """Write Σ_j (round(x_j scale_j) - shift_j) z_j, rounded once; -1 if a code is beyond 2^53.
+
+    Of sparse rows, X is all numbers. The rows of Z beyond the columns have the code 1.
+    """
+    n, J = len(out), len(scale)
+    if len(starts):
+        X = csr_matrix((X[0], columns, starts), shape=(n, J)).toarray()
+    with np.errstate(all="ignore"):
+        codes = np.rint(X * scale)
+    if not (np.abs(codes) <= 2.0**53).all():
+        return -1
+    whole = np.ones((n, len(Z)), dtype=object)
+    whole[:, :J] = codes.astype(np.int64).astype(object) - shift.astype(np.int64).astype(object)
+    digits, places = np.frexp(Z[:, : out.shape[1]])
+    least = int(places.min(initial=-53))
+    numbers = np.ldexp(digits, 53).astype(np.int64).astype(object)
+    numbers <<= (places - least).astype(object)
+    for index, number in np.ndenumerate(whole @ numbers):
+        try:
+            out[index] = number / (1 << 53 - least)  # of Python integers, which is rounded once
+        except OverflowError:
+            out[index] = math.inf if number > 0 else -math.inf
+    return int(out.size)

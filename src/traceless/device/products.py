@@ -8,9 +8,9 @@ P is exact in int32 for J < 2^17. The coefficient of the constant feature, which
 than the others on a fine grid, is added as it is.
 
 Three places a + m at a time are added up in int64, below 2^50, and these sums in twofold
-precision, as `traceless.arithmetic.products` does: s + t with an error of at most δ, which
-includes max|c| Σ_j |r_j|. Where s + (t - δ) and s + (t + δ) round to the same float64, so does
-the exact sum. Rows with another are taken again with more digits, and then left to the host.
+precision: s + t with an error of at most δ, which includes max|c| Σ_j |r_j|. Where s + (t - δ) and
+s + (t + δ) round to the same float64, so does the exact sum. Rows with another are taken again with
+more digits, and then left to the host.
 
 The class with the largest score takes fewer digits: with three of them, v ± δ, and a row is
 decided where the lower end of one class is above the upper ends of all others. All others are

@@ -13,34 +13,27 @@ from traceless.features.feature_map import BoundMap
 from traceless.features.grid import dense_rows
 from traceless.knowledge.gathering import chunks
 
-_FEWEST, _CACHE = 256, 2**18  # rows scored at a time, and codes: they stay in the cache
+_FEWEST, _CACHE = 256, 2**18  # rows coded at a time, and codes: they stay in the cache
+_NUMBERS = 2**21  # of columns that are taken as they come: so many at a time
 _SPARSE_ROWS = 4096  # the same of sparse rows
 _NUMBER, _ROW = 10, 128  # dense columns that take the time of a sparse number, and of its row
 
 
 def scores(solution: Coefficients, phi: BoundMap, X: Any) -> Floats:
     """The scores of rows that were checked: an array of shape (n_rows, n_scores)."""
-    n, J = X.shape[0], len(phi.steps)
+    (n, J), scale = X.shape, phi.scale
     out = np.empty((n, solution.Z.shape[1]))
-    if issparse(X) and phi.scale is not None and _NUMBER * X.nnz + _ROW * n <= n * J:
-        for start in range(0, n, _SPARSE_ROWS):
-            rows = slice(start, start + _SPARSE_ROWS)
-            codes = phi.sparse_codes(X, rows)
-            if codes is None:
-                break
-            out[rows] = solution.times(codes)
-        else:
-            return out
-    some = min(n, max(_FEWEST, _CACHE // max(out.shape[1], J)))
-    memory, certain, start = np.empty((some, J)), np.zeros(n, dtype=bool), 0
-    while start < n:  # a quick look, which decides nearly all rows or none
-        rows = slice(start, min(start + some, n))
-        found = solution.quick(*phi.unchecked(dense_rows(X, rows), memory))
-        if found is None:
-            break
-        out[rows], certain[rows] = found
-        start = rows.stop
-    left = np.flatnonzero(~certain) if start else slice(0, n)
-    for some_left in chunks(left, some):
-        out[some_left] = solution.times(phi.codes(X, some_left, memory))
+    if scale is None:
+        size = min(n, max(_FEWEST, _CACHE // len(phi.steps)))
+        memory = np.empty((size, len(phi.steps)))
+        for rows in chunks(slice(0, n), size):
+            solution.score(phi.codes(X, rows, memory), 1.0, out[rows])
+        return out
+    sparse = issparse(X) and _NUMBER * X.nnz + _ROW * n <= n * len(phi.steps)
+    for rows in chunks(slice(0, n), _SPARSE_ROWS if sparse else max(_FEWEST, _NUMBERS // J)):
+        codes = phi.sparse_codes(X, rows) if sparse else None
+        if codes is not None:
+            solution.score(codes, 1.0, out[rows])
+        elif not solution.score(dense_rows(X, rows), scale, out[rows]):
+            phi.codes(X, rows)  # says which number is none, or too large
     return out

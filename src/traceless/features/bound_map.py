@@ -114,16 +114,6 @@ class BoundMap:
         found = csr_matrix((codes, X.indices, X.indptr), shape=X.shape)
         return hstack([found, np.ones((X.shape[0], 1))], "csr") if self.has_bias else found
 
-    def unchecked(self, X: Floats, out: Floats) -> tuple[Floats, bool]:
-        """Codes of rows, unchecked, and whether a constant feature belongs to them."""
-        scale = self.scale
-        if scale is None:
-            self.encode(X, out[: len(X)])
-            return out[: len(X)], self.has_bias
-        codes = out.reshape(-1)[: X.size].reshape(X.shape)
-        encode_linear(scale, X, codes)
-        return codes, self.has_bias
-
     def codes(self, X: Any, rows: Any = slice(None), out: Floats | None = None) -> Floats:
         """The integer codes of some rows of an array or a CSR matrix, as float64.
 
