@@ -53,10 +53,10 @@ core:
 	@rm -rf $(VENV)/core build
 	@$(MAKE) --no-print-directory $(VENV)/core
 
-# one stamp per extra: .venv/with-plots, .venv/with-test, .venv/with-bench
+# one stamp per extra: .venv/with-plots, .venv/with-test, .venv/with-bench; traceless itself is there
 $(VENV)/with-%: pyproject.toml | $(VENV)/core
 	@echo "installing traceless[$*] ..."
-	@$(INSTALL) -e '.[$*]'
+	@$(PIP) install 'traceless[$*]'
 	@touch $@
 
 demo: $(VENV)/with-plots

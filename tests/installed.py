@@ -101,7 +101,7 @@ def try_core(archive: Path) -> None:
         env.install(str(archive))
         version, compiled = env.run("-c", LOOK).split()
         assert f"traceless-{version}" in archive.name, (version, archive)
-        assert (compiled == "False") == ("-none-any" in archive.name), "compile what asks for it"
+        assert (compiled == "False") == ("-none-any" in archive.name), "the core is not as asked"
         env.install(*TOOLS)
         bring_tests(archive, env.work)
         files = [f"tests/{name}" for name in CORE]
