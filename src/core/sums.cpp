@@ -1,3 +1,338 @@
+// Sums of products of codes, and sums of sums. A sum is a whole number below 2^127 in size, in one
+// limb where that and its negative fit, else in two.
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+#include <cstring>
+
 #include "core.h"
 
-void bind_sums(nb::module_ &) {}
+namespace {
+
+const i128 ONE = 1;
+const double P = 1048573.0;              // a prime below 2^20
+const double MAGIC = 6755399441055744.0; // 1.5 2^52: adding it rounds to a whole number
+
+using Limbs = In<uint64_t, 2>;   // limbs x numbers
+using Cube = In<uint64_t, 3>;    // limbs x rows x columns
+using OutCube = Out<uint64_t, 3>;
+using Codes = In<double, 2>;     // whole numbers
+using Weights = std::optional<In<double, 1>>;
+using Indices = In<int64_t, 1>;
+
+struct Numbers {
+  const uint64_t *low, *high;
+  template <class A> explicit Numbers(const A &a)
+      : low(a.data()), high(a.shape(0) > 1 ? a.data() + a.size() / 2 : nullptr) {}
+  i128 operator[](int64_t i) const {
+    return high ? i128(u128(high[i]) << 64 | low[i]) : i128(int64_t(low[i]));
+  }
+};
+
+struct Places {
+  uint64_t *low, *high;
+  template <class A> explicit Places(const A &a)
+      : low(a.data()), high(a.shape(0) > 1 ? a.data() + a.size() / 2 : nullptr) {}
+  // Write a number; whether it and its negative fit.
+  bool put(int64_t i, i128 v) const {
+    low[i] = uint64_t(v);
+    if (!high) return v == int64_t(v) && int64_t(v) != INT64_MIN;
+    high[i] = uint64_t(u128(v) >> 64);
+    return u128(v) != u128(1) << 127;
+  }
+  // Add modulo 2^64, or 2^128.
+  void add(int64_t i, u128 v) const {
+    if (!high) {
+      low[i] += uint64_t(v);
+      return;
+    }
+    v += u128(high[i]) << 64 | low[i];
+    low[i] = uint64_t(v);
+    high[i] = uint64_t(v >> 64);
+  }
+};
+
+// --- sums of sums ------------------------------------------------------------------------------
+
+// out = a + b, or a - b; false, and out means nothing, where a number does not fit. Of three single
+// limbs: a sum has wrapped if its sign is not that of both terms.
+bool combined(Limbs a, Limbs b, bool minus, Out<uint64_t, 2> out) {
+  const Numbers A(a), B(b);
+  const Places C(out);
+  const int64_t n = a.shape(1);
+  if (A.high || B.high || C.high) {
+    for (int64_t i = 0; i < n; ++i) {
+      const i128 x = A[i], y = B[i];
+      i128 z;
+      if (minus ? __builtin_sub_overflow(x, y, &z) : __builtin_add_overflow(x, y, &z)) return false;
+      if (!C.put(i, z)) return false;
+    }
+    return true;
+  }
+  const uint64_t flip = minus ? ~uint64_t(0) : 0, one = minus;
+  for (int64_t first = 0; first < n; first += 1 << 14) {
+    uint64_t wrapped = 0;
+    for (int64_t i = first; i < std::min<int64_t>(n, first + (1 << 14)); ++i) {
+      const uint64_t x = A.low[i], y = B.low[i] ^ flip, z = x + y + one; // -y = ~y + 1
+      C.low[i] = z;
+      wrapped |= (((x ^ z) & (y ^ z)) >> 63) | (z == uint64_t(1) << 63);
+    }
+    if (wrapped) return false;
+  }
+  return true;
+}
+
+// out = a 2^bits, rounded down; false where a number does not fit.
+bool shifted(Limbs a, int64_t bits, Out<uint64_t, 2> out) {
+  const Numbers A(a);
+  const Places C(out);
+  for (int64_t i = 0; i < int64_t(a.shape(1)); ++i) {
+    i128 x = A[i];
+    if (bits <= 0) {
+      x >>= std::min<int64_t>(-bits, 127);
+    } else if (x) {
+      const i128 y = bits < 128 ? i128(u128(x) << bits) : 0;
+      if (bits > 126 || y >> bits != x) return false;
+      x = y;
+    }
+    if (!C.put(i, x)) return false;
+  }
+  return true;
+}
+
+// The float64 nearest to each number, ties to even.
+void nearest(Limbs a, Out<double, 1> out) {
+  const Numbers A(a);
+  for (int64_t i = 0; i < int64_t(a.shape(1)); ++i) out.data()[i] = double(A[i]);
+}
+
+// The first n numbers of a row, each in as many bytes (two's complement, the lowest first) as the
+// longest needs: one more than its bits fill.
+nb::tuple row_bytes(Cube a, int64_t row, int64_t n) {
+  const Numbers A(a);
+  const int64_t start = row * int64_t(a.shape(2));
+  u128 seen = 0;
+  for (int64_t i = start; i < start + n; ++i) seen |= A[i] < 0 ? -u128(A[i]) : u128(A[i]);
+  int64_t bits = 0;
+  while (bits < 127 && seen >> bits) ++bits;
+  const int64_t width = 1 + bits / 8;
+  std::vector<char> raw(n * width);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t k = 0; k < width; ++k) raw[i * width + k] = char(A[start + i] >> (8 * k));
+  return nb::make_tuple(width, nb::bytes(raw.data(), raw.size()));
+}
+
+// The sums of features that are counted from whole numbers m, where the last feature is 1:
+//
+//     S'_jk = S_jk - m_j t_k - s_j m_k,   s = S_b.,   t = s - n m,   n = S_bb
+//
+// modulo 2^128; no S'_jk is larger than the largest S'_jj <= S_jj + n/4. False where one does not fit.
+bool centred(Cube S, Indices m, OutCube out) {
+  const Numbers A(S);
+  const Places C(out);
+  const int64_t J = S.shape(1), last = (J - 1) * J;
+  std::vector<u128> s(J), t(J), M(J);
+  for (int64_t j = 0; j < J; ++j) {
+    s[j] = u128(A[last + j]);
+    M[j] = u128(i128(m.data()[j]));
+    t[j] = s[j] - u128(A[last + J - 1]) * M[j];
+  }
+  for (int64_t j = 0; j < J; ++j)
+    for (int64_t k = 0; k < J; ++k)
+      if (!C.put(j * J + k, i128(u128(A[j * J + k]) - M[j] * t[k] - s[j] * M[k]))) return false;
+  return true;
+}
+
+// --- products ----------------------------------------------------------------------------------
+
+// Of each column v_n = w_n z_n: the zeros that end all its numbers in binary (a column of zeros has
+// 127 of them), the bits of the largest, and sum v_n^2 and sum v_n z_n in float64, to 1e-10. Where a
+// number is beyond 2^126 these are infinite.
+void survey(Codes Z, int64_t J, Weights w, Out<int64_t, 2> found, Out<double, 2> energy) {
+  std::vector<u128> seen(J, 0);
+  double *E = energy.data(), *own = E + J;
+  std::fill(E, E + 2 * J, 0.0);
+  for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
+    const double *z = Z.data() + n * Z.shape(1);
+    if (!w) {
+      for (int64_t j = 0; j < J; ++j) {
+        seen[j] |= uint64_t(std::fabs(z[j]));
+        E[j] += z[j] * z[j];
+      }
+      continue;
+    }
+    const double weight = w->data()[n];
+    for (int64_t j = 0; j < J; ++j) {
+      const double v = weight * z[j];
+      E[j] += std::fabs(v) < 0x1p126 ? v * v : INFINITY;
+      own[j] += std::fabs(v) < 0x1p126 ? v * z[j] : INFINITY;
+      if (z[j] != 0.0 && std::fabs(v) < 0x1p126)
+        seen[j] |= u128(weight) * uint64_t(std::fabs(z[j]));
+    }
+  }
+  if (!w) std::copy(E, E + J, own);
+  for (int64_t j = 0; j < J; ++j) {
+    int64_t bits = 0, zeros = 0;
+    while (bits < 127 && seen[j] >> bits) ++bits;
+    while (zeros < 127 && !(seen[j] >> zeros & 1)) ++zeros;
+    found.data()[j] = zeros;
+    found.data()[J + j] = bits;
+  }
+}
+
+// Parts of columns: with h(s) = v 2^-s rounded, part k of column j(k) is h(s_k) if it is the last
+// of its column, else h(s_k) - 2^b h(s_k + b), between -2^(b-1) and 2^(b-1). The first s_k of a
+// column divides out zeros only, so that v = sum_k 2^s_k part_k exactly.
+void cut(Codes Z, Weights w, Indices columns, Indices shifts, Indices last, int64_t b,
+         Out<double, 2> parts) {
+  const int64_t m = columns.shape(0);
+  const auto rounded = [](i128 v, int64_t s) { return s ? (v + (ONE << (s - 1))) >> s : v; };
+  for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
+    const double *z = Z.data() + n * Z.shape(1);
+    double *out = parts.data() + n * parts.shape(1);
+    const i128 weight = w ? i128(w->data()[n]) : 1;
+    for (int64_t k = 0; k < m; ++k) {
+      const i128 v = weight * int64_t(z[columns.data()[k]]);
+      const int64_t s = shifts.data()[k];
+      i128 part = rounded(v, s);
+      if (!last.data()[k]) part -= i128(u128(rounded(v, s + b)) << b);
+      out[k] = double(int64_t(part));
+    }
+  }
+}
+
+// Add products of parts to the lower triangle of sums, modulo 2^64 or 2^128:
+//
+//     sum_ij += 2^(s_k + s_l) product_kl    over all parts k of column i and l of column j
+//
+// Of a symmetric product there is the lower triangle only.
+void place(Codes product, Indices rows, Indices up, Indices columns, Indices across, bool symmetric,
+           OutCube sums) {
+  const Places S(sums);
+  const int64_t J = sums.shape(1);
+  for (int64_t k = 0; k < int64_t(rows.shape(0)); ++k) {
+    const double *own = product.data() + k * product.shape(1);
+    const int64_t n = symmetric ? k + 1 : columns.shape(0);
+    for (int64_t l = 0; l < n; ++l) {
+      int64_t i = rows.data()[k], j = columns.data()[l], bits = up.data()[k] + across.data()[l];
+      if (i < j && !symmetric) continue;
+      bits += symmetric && i == j && k != l; // for product_lk too
+      if (bits < 128) S.add(std::max(i, j) * J + std::min(i, j), u128(i128(own[l])) << bits);
+    }
+  }
+}
+
+// Whole numbers of float64, the lower triangle of the first J rows, as int64 in the same memory:
+// the place of a number is never beyond where it came from.
+void settle(Out<double, 2> product, int64_t J) {
+  char *memory = reinterpret_cast<char *>(product.data());
+  for (int64_t i = 0; i < J; ++i)
+    for (int64_t j = 0; j <= i; ++j) {
+      double from;
+      std::memcpy(&from, memory + 8 * (i * int64_t(product.shape(1)) + j), 8);
+      const int64_t to = int64_t(from);
+      std::memcpy(memory + 8 * (i * J + j), &to, 8);
+    }
+}
+
+// Add z_i z_j w of sparse rows (CSR) to the lower triangle of sums, modulo 2^64 or 2^128.
+void sparse_gram(Indices starts, Indices columns, In<double, 1> codes, Weights w, OutCube sums) {
+  const Places S(sums);
+  const int64_t J = sums.shape(1), *c = columns.data();
+  for (int64_t n = 0; n + 1 < int64_t(starts.shape(0)); ++n) {
+    const u128 weight = w ? u128(w->data()[n]) : 1;
+    for (int64_t k = starts.data()[n]; k < starts.data()[n + 1]; ++k) {
+      const u128 left = weight * u128(i128(codes.data()[k]));
+      for (int64_t l = starts.data()[n]; l <= k; ++l)
+        S.add(std::max(c[k], c[l]) * J + std::min(c[k], c[l]), left * u128(i128(codes.data()[l])));
+    }
+  }
+}
+
+// --- is the product of BLAS the product? ---------------------------------------------------------
+
+// x modulo P, at most P/2 + 1 in size, for |x| <= 2^52: nothing here is rounded but the quotient.
+inline double residue(double x) { return x - ((x * (1.0 / P) + MAGIC) - MAGIC) * P; }
+
+// A fixed vector that looks random (splitmix64), at most P/2 in size.
+std::vector<double> random_vector(int64_t n) {
+  std::vector<double> r(n);
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t x = (uint64_t(i) + 1) * 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    r[i] = residue(double((x ^ (x >> 31)) >> 16));
+  }
+  return r;
+}
+
+// seen += A' diag(w) (B r) modulo P. Numbers of A and B are at most 2^27, those of r 2^19: 64
+// products add up to 2^52 at most.
+void fold(Codes A, Codes B, Weights w, Out<double, 1> seen) {
+  const int64_t a = A.shape(1), b = B.shape(1), N = A.shape(0);
+  const std::vector<double> r = random_vector(b);
+  double *out = seen.data();
+  for (int64_t n = 0; n < N; ++n) {
+    double u = 0.0;
+    const double *row = B.data() + n * b;
+    for (int64_t first = 0; first < b; first += 64) {
+      double sum[4] = {0.0, 0.0, 0.0, 0.0};
+      const int64_t end = std::min(b, first + 64), even = first + (end - first) / 4 * 4;
+      for (int64_t j = first; j < even; j += 4)
+        for (int k = 0; k < 4; ++k) sum[k] += row[j + k] * r[j + k];
+      for (int64_t j = even; j < end; ++j) sum[0] += row[j] * r[j];
+      u = residue(u + residue((sum[0] + sum[1]) + (sum[2] + sum[3])));
+    }
+    if (w) u = residue(u * residue(std::fmod(w->data()[n], P)));
+    const double *left = A.data() + n * a;
+    for (int64_t j = 0; j < a; ++j) out[j] += left[j] * u;
+    if (n % 32 == 31 || n == N - 1)
+      for (int64_t j = 0; j < a; ++j) out[j] = residue(out[j]);
+  }
+}
+
+// Whether A'B r = seen modulo P. A'B comes transposed; of a symmetric one the lower triangle.
+// A product that is wrong passes once in a million times (Freivalds).
+bool agrees(Codes product, bool symmetric, In<double, 1> seen) {
+  const int64_t rows = product.shape(0), columns = product.shape(1);
+  const std::vector<double> r = random_vector(rows);
+  std::vector<double> found(columns, 0.0);
+  for (int64_t l = 0; l < rows; ++l) {
+    const double *own = product.data() + l * columns;
+    const int64_t n = symmetric ? l : columns;
+    double across = 0.0;
+    for (int64_t k = 0; k < n; ++k) found[k] += residue(own[k]) * r[l];
+    if (symmetric) {
+      for (int64_t k = 0; k < n; ++k) across += residue(own[k]) * r[k];
+      found[l] += across + residue(own[l]) * r[l];
+    }
+    if (l % 1024 == 1023)
+      for (double &x : found) x = residue(x);
+  }
+  for (int64_t k = 0; k < columns; ++k)
+    if (residue(residue(found[k]) - seen.data()[k]) != 0.0) return false;
+  return true;
+}
+
+} // namespace
+
+void bind_sums(nb::module_ &m) {
+  const auto free = nb::call_guard<nb::gil_scoped_release>();
+  const auto out = [](const char *name) { return nb::arg(name).noconvert(); };
+  m.def("combined", &combined, nb::arg("a"), nb::arg("b"), nb::arg("minus"), out("out"), free);
+  m.def("shifted", &shifted, nb::arg("a"), nb::arg("bits"), out("out"), free);
+  m.def("nearest", &nearest, nb::arg("a"), out("out"), free);
+  m.def("row_bytes", &row_bytes, nb::arg("a"), nb::arg("row"), nb::arg("n"));
+  m.def("centred", &centred, nb::arg("S"), nb::arg("m"), out("out"), free);
+  m.def("survey", &survey, nb::arg("Z"), nb::arg("J"), nb::arg("w").none(), out("found"),
+        out("energy"), free);
+  m.def("cut", &cut, nb::arg("Z"), nb::arg("w").none(), nb::arg("columns"), nb::arg("shifts"),
+        nb::arg("last"), nb::arg("b"), out("parts"), free);
+  m.def("place", &place, nb::arg("product"), nb::arg("rows"), nb::arg("up"), nb::arg("columns"),
+        nb::arg("across"), nb::arg("symmetric"), out("sums"), free);
+  m.def("settle", &settle, out("product"), nb::arg("J"), free);
+  m.def("sparse_gram", &sparse_gram, nb::arg("starts"), nb::arg("columns"), nb::arg("codes"),
+        nb::arg("w").none(), out("sums"), free);
+  m.def("fold", &fold, nb::arg("A"), nb::arg("B"), nb::arg("w").none(), out("seen"), free);
+  m.def("agrees", &agrees, nb::arg("product"), nb::arg("symmetric"), nb::arg("seen"), free);
+}

@@ -617,16 +617,14 @@ def test_folds_are_gathered_again_where_keeping_them_would_cost_too_much(monkeyp
     assert cross_val_score(estimator, X, y, cv=6, path="subtract").tolist() == theirs
 
 
-@pytest.mark.parametrize("size", [1.0, 2.0**8, 2.0**22])  # the last is too large for float64
+@pytest.mark.parametrize("size", [1.0, 2.0**22])  # the last is too large for float64
 @pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
 @pytest.mark.parametrize("kind", ["three", "target"])
-def test_folds_in_float64_have_the_bits_and_the_knowledge_of_refits(size, penalty, kind):
+def test_folds_have_the_bits_and_the_knowledge_of_refits(size, penalty, kind):
     X, y, estimator = data(kind)
     X = np.column_stack([X * size, np.zeros(N)])  # and a column without a coefficient
     estimator.set_params(**penalty)
     folds = LeastSquaresFolds(estimator, (X, y, None), KFold(4, shuffle=True, random_state=3), None)
-    short = [rest.triangle is not None for rest in folds._rests.values()]
-    assert short == [size < 2.0**22] * 4
     for k, split in enumerate(folds.splits):
         train = np.setdiff1d(np.arange(N), split.test)
         theirs, ours = clone(estimator).fit(X[train], y[train]), folds.model(k)

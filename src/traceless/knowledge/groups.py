@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import Integers
-from traceless.arithmetic.words import Sums
+from traceless.arithmetic.integers import Integers, Sums
 from traceless.exceptions import MismatchError
 from traceless.features.grid import dense_rows
 from traceless.knowledge.responses import (
@@ -30,7 +29,7 @@ from traceless.knowledge.responses import (
     responses_of,
     union,
 )
-from traceless.knowledge.sample_weights import rounded_weights, units
+from traceless.knowledge.sample_weights import rounded_weights, unit
 from traceless.knowledge.specifications import check_same_specification, check_targets
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
 from traceless.knowledge.values import has_missing
@@ -229,14 +228,11 @@ class GroupRecipe(Recipe):
             weights = rounded_weights(X[:, self.weight], len(X))
             X = np.delete(X, self.weight, axis=1)
         responses = responses_of(y, weights, self.task, self.target_resolution)
-        names, unit = responses.names, units(weights)
+        names, bits = responses.names, -unit(weights)
         counts = self._counts(y, group, weights, len(keys), names)
         width = len(self.phi.steps) + len(names)
         sums = np.zeros((len(keys), width, width), dtype=np.int64)
-        bits, wide = 0, np.arange(len(keys))
-        if isinstance(unit, int):  # else the weights span more than one product can hold
-            bits = max(0, -unit)
-            wide = self._add(sums, X, responses, group, weights, bits)
+        wide = self._add(sums, X, responses, group, weights, bits)
         sums[wide], counts[wide] = 0, 0
         recipe = self.of_one_group
         table = KnowledgeTable(recipe, keys, names, counts, sums, bits)

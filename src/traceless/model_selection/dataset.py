@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import indexable
 
-from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.arithmetic.integers import Floats, Integers, Sums, wide
 from traceless.arithmetic.products import Coefficients
-from traceless.arithmetic.words import Sums
 from traceless.device.tensors import on_host, taken_rows
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
@@ -22,7 +20,6 @@ from traceless.knowledge.responses import Label
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.rows import Indices, as_slice
-from traceless.model_selection.triangles import without_each
 from traceless.parameters import positive
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Penalty, Ridge
@@ -134,15 +131,6 @@ class Dataset:
 
     def without_each(self, folds: Sequence[Indices]) -> tuple[Knowledge, list[Knowledge]]:
         """The knowledge of all rows, and of those without each fold; each row is in one fold."""
-        probe, recipe = self.probe, self.probe._recipe()
-        plain = probe.n_jobs is None and self.sample_weight is None and not issparse(self.X)
-        kept = not recipe.classwise and not recipe.fingerprint
-        if plain and kept:
-            spans = [as_slice(fold) for fold in folds]
-            found = without_each(recipe, self.X, self.y, spans)
-            if found is not None:
-                probe._check_first(found[0], self.X, self.y)
-                return found
         parts = [self.knowledge(fold) for fold in folds]
         total = self.total(parts)
         return total, [total - part for part in parts]

@@ -22,7 +22,6 @@ from traceless.device.tensors import device_for
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.responses import Label, n_rows
-from traceless.knowledge.triangular import changed
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.mixture import Mixture
@@ -32,8 +31,6 @@ from traceless.solvers.rounded import correctly_rounded_solve
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
-
-_FEW = 2048  # rows whose codes are made at once; where there are more features, as many as these
 
 
 class Cholesky:
@@ -97,11 +94,6 @@ class Cholesky:
             Whether the rows to be forgotten are known to be held, so that sums need no check.
         """
         known = self.knowledge()
-        sides = [(sign, rows) for rows, sign in ((add, 1), (forget, -1)) if rows is not None]
-        if all(_are_few(rows, self.recipe) for _, rows in sides):
-            after = changed(self.recipe, known, sides, certain)
-            if after is not None:
-                return type(self)(self.recipe, after)
         if add is not None:
             known = known + gather(add)
         if forget is not None:
@@ -151,13 +143,6 @@ class Cholesky:
             found = known, question, make(known)
             self._answers = {**self._answers, name: found}
         return found[2]
-
-
-def _are_few(rows: Any, recipe: Recipe) -> bool:
-    """Whether rows are in memory, and so few that a matrix of all their codes may be made."""
-    if not isinstance(rows, tuple) or not isinstance(rows[0], np.ndarray):
-        return False
-    return len(rows[0]) <= max(_FEW, recipe.n_outputs)
 
 
 def solved(
