@@ -9,7 +9,6 @@
 
 namespace {
 
-const i128 ONE = 1;
 const double P = 1048573.0;              // a prime below 2^20
 const double MAGIC = 6755399441055744.0; // 1.5 2^52: adding it rounds to a whole number
 
@@ -163,11 +162,14 @@ void survey(Codes Z, int64_t J, Weights w, Out<int64_t, 2> found, Out<double, 2>
     }
     const double weight = w->data()[n];
     for (int64_t j = 0; j < J; ++j) {
-      const double v = weight * z[j];
-      E[j] += std::fabs(v) < 0x1p126 ? v * v : INFINITY;
-      own[j] += std::fabs(v) < 0x1p126 ? v * z[j] : INFINITY;
-      if (z[j] != 0.0 && std::fabs(v) < 0x1p126)
+      const double v = weight * z[j], size = std::fabs(v);
+      E[j] += size < 0x1p126 ? v * v : INFINITY;
+      own[j] += size < 0x1p126 ? v * z[j] : INFINITY;
+      if (size < 0x1p62 && weight < 0x1p62) {
+        seen[j] |= uint64_t(weight) * uint64_t(std::fabs(z[j]));
+      } else if (size < 0x1p126 && z[j] != 0.0) {
         seen[j] |= u128(weight) * uint64_t(std::fabs(z[j]));
+      }
     }
   }
   if (!w) std::copy(E, E + J, own);
@@ -182,60 +184,99 @@ void survey(Codes Z, int64_t J, Weights w, Out<int64_t, 2> found, Out<double, 2>
 
 // Parts of columns: with h(s) = v 2^-s rounded, part k of column j(k) is h(s_k) if it is the last
 // of its column, else h(s_k) - 2^b h(s_k + b), between -2^(b-1) and 2^(b-1). The first s_k of a
-// column divides out zeros only, so that v = sum_k 2^s_k part_k exactly.
-void cut(Codes Z, Weights w, Indices columns, Indices shifts, Indices last, int64_t b,
-         Out<double, 2> parts) {
-  const int64_t m = columns.shape(0);
-  const auto rounded = [](i128 v, int64_t s) { return s ? (v + (ONE << (s - 1))) >> s : v; };
+// column divides out zeros only, so that v = sum_k 2^s_k part_k exactly. Columns beyond are zeros.
+template <class T>
+void cut_rows(const Codes &Z, const Weights &w, const Indices &columns, const Indices &shifts,
+              const Indices &last, int64_t b, const Out<double, 2> &parts) {
+  const int64_t m = columns.shape(0), *column = columns.data(), *shift = shifts.data();
+  const auto rounded = [](T v, int64_t s) { return (v + (T(1) << s >> 1)) >> s; };
   for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
     const double *z = Z.data() + n * Z.shape(1);
     double *out = parts.data() + n * parts.shape(1);
-    const i128 weight = w ? i128(w->data()[n]) : 1;
+    const T weight = w ? T(w->data()[n]) : 1;
     for (int64_t k = 0; k < m; ++k) {
-      const i128 v = weight * int64_t(z[columns.data()[k]]);
-      const int64_t s = shifts.data()[k];
-      i128 part = rounded(v, s);
-      if (!last.data()[k]) part -= i128(u128(rounded(v, s + b)) << b);
+      const T v = weight * T(int64_t(z[column[k]]));
+      T part = rounded(v, shift[k]);
+      if (!last.data()[k]) part -= rounded(v, shift[k] + b) * (T(1) << b);
       out[k] = double(int64_t(part));
     }
+    std::fill(out + m, out + parts.shape(1), 0.0);
   }
 }
 
-// Add products of parts to the lower triangle of sums, modulo 2^64 or 2^128:
+// Numbers of at most so many bits: where these are few, 64 bits are enough.
+void cut(Codes Z, Weights w, Indices columns, Indices shifts, Indices last, int64_t b, int64_t bits,
+         Out<double, 2> parts) {
+  (bits <= 61 ? cut_rows<int64_t> : cut_rows<i128>)(Z, w, columns, shifts, last, b, parts);
+}
+
+// Add products of parts to sums, modulo 2^64 or 2^128:
 //
 //     sum_ij += 2^(s_k + s_l) product_kl    over all parts k of column i and l of column j
 //
-// Of a symmetric product there is the lower triangle only.
-void place(Codes product, Indices rows, Indices up, Indices columns, Indices across, bool symmetric,
-           OutCube sums) {
-  const Places S(sums);
-  const int64_t J = sums.shape(1);
+// Of a symmetric product there is the lower triangle only, and what belongs to ij is added to ij or
+// to ji, for `symmetric` to join. Of another product it is enough to take i >= j.
+template <class T>
+void place_rows(const Codes &product, const Indices &rows, const Indices &up, const Indices &columns,
+                const Indices &across, bool half, const OutCube &sums) {
+  const int64_t J = sums.shape(1), *column = columns.data(), *shift = across.data();
+  uint64_t *low = sums.data(), *high = low + J * J;
   for (int64_t k = 0; k < int64_t(rows.shape(0)); ++k) {
     const double *own = product.data() + k * product.shape(1);
-    const int64_t n = symmetric ? k + 1 : columns.shape(0);
+    const int64_t i = rows.data()[k], n = half ? k + 1 : columns.shape(0);
     for (int64_t l = 0; l < n; ++l) {
-      int64_t i = rows.data()[k], j = columns.data()[l], bits = up.data()[k] + across.data()[l];
-      if (i < j && !symmetric) continue;
-      bits += symmetric && i == j && k != l; // for product_lk too
-      if (bits < 128) S.add(std::max(i, j) * J + std::min(i, j), u128(i128(own[l])) << bits);
+      const int64_t j = column[l], to = i * J + j;
+      if (!half && i < j) continue;
+      const int64_t bits = up.data()[k] + shift[l] + (half && i == j && k != l); // product_lk too
+      if (bits >= int64_t(8 * sizeof(T))) continue;
+      const T v = T(int64_t(own[l])) << bits;
+      if (sizeof(T) == 8) {
+        low[to] += uint64_t(v);
+      } else {
+        const u128 sum = (u128(high[to]) << 64 | low[to]) + v;
+        low[to] = uint64_t(sum);
+        high[to] = uint64_t(sum >> 64);
+      }
     }
   }
 }
 
-// Whole numbers of float64, the lower triangle of the first J rows, as int64 in the same memory:
-// the place of a number is never beyond where it came from.
+void place(Codes product, Indices rows, Indices up, Indices columns, Indices across, bool half,
+           OutCube sums) {
+  (sums.shape(0) == 1 ? place_rows<uint64_t> : place_rows<u128>)(product, rows, up, columns, across,
+                                                                 half, sums);
+}
+
+// Whole numbers of float64, the lower triangle of the first J rows, as int64 in the same memory, with
+// zeros above: the place of a number is never beyond where it came from.
 void settle(Out<double, 2> product, int64_t J) {
   char *memory = reinterpret_cast<char *>(product.data());
-  for (int64_t i = 0; i < J; ++i)
+  for (int64_t i = 0; i < J; ++i) {
     for (int64_t j = 0; j <= i; ++j) {
       double from;
       std::memcpy(&from, memory + 8 * (i * int64_t(product.shape(1)) + j), 8);
       const int64_t to = int64_t(from);
       std::memcpy(memory + 8 * (i * J + j), &to, 8);
     }
+    std::memset(memory + 8 * (i * J + i + 1), 0, 8 * (J - i - 1));
+  }
 }
 
-// Add z_i z_j w of sparse rows (CSR) to the lower triangle of sums, modulo 2^64 or 2^128.
+// What is above the diagonal is added to what is below, and both become the sum.
+void symmetric(OutCube sums) {
+  const Numbers A(sums);
+  const Places S(sums);
+  const int64_t J = sums.shape(1), tile = 64;
+  for (int64_t first = 0; first < J; first += tile)
+    for (int64_t across = 0; across <= first; across += tile)
+      for (int64_t i = first; i < std::min(J, first + tile); ++i)
+        for (int64_t j = across; j < std::min(i, across + tile); ++j) {
+          S.add(i * J + j, u128(A[j * J + i]));
+          S.put(j * J + i, A[i * J + j]);
+        }
+}
+
+// Add w z_i z_j of sparse rows (CSR) to sums, i >= j, modulo 2^64 or 2^128.
 void sparse_gram(Indices starts, Indices columns, In<double, 1> codes, Weights w, OutCube sums) {
   const Places S(sums);
   const int64_t J = sums.shape(1), *c = columns.data();
@@ -266,27 +307,38 @@ std::vector<double> random_vector(int64_t n) {
   return r;
 }
 
+// Sum x_j r_j modulo P. So that processors do several at once, these are added up in eight places.
+double product(const double *x, const double *r, int64_t n) {
+  double total = 0.0;
+  for (int64_t first = 0; first < n; first += 64) {
+    double sum[8] = {0.0};
+    const int64_t end = std::min(n, first + 64), even = first + (end - first) / 8 * 8;
+    for (int64_t j = first; j < even; j += 8)
+      for (int k = 0; k < 8; ++k) sum[k] += x[j + k] * r[j + k];
+    for (int64_t j = even; j < end; ++j) sum[0] += x[j] * r[j];
+    for (double part : sum) total += part;
+    total = residue(total);
+  }
+  return total;
+}
+
 // seen += A' diag(w) (B r) modulo P. Numbers of A and B are at most 2^27, those of r 2^19: 64
 // products add up to 2^52 at most.
 void fold(Codes A, Codes B, Weights w, Out<double, 1> seen) {
   const int64_t a = A.shape(1), b = B.shape(1), N = A.shape(0);
   const std::vector<double> r = random_vector(b);
-  double *out = seen.data();
-  for (int64_t n = 0; n < N; ++n) {
-    double u = 0.0;
-    const double *row = B.data() + n * b;
-    for (int64_t first = 0; first < b; first += 64) {
-      double sum[4] = {0.0, 0.0, 0.0, 0.0};
-      const int64_t end = std::min(b, first + 64), even = first + (end - first) / 4 * 4;
-      for (int64_t j = first; j < even; j += 4)
-        for (int k = 0; k < 4; ++k) sum[k] += row[j + k] * r[j + k];
-      for (int64_t j = even; j < end; ++j) sum[0] += row[j] * r[j];
-      u = residue(u + residue((sum[0] + sum[1]) + (sum[2] + sum[3])));
+  double *out = seen.data(), u[4];
+  for (int64_t n = 0; n < N; n += 4) {
+    const double *left[4];
+    for (int64_t i = 0; i < 4; ++i) { // four rows at a time; those beyond the last count for nothing
+      const int64_t row = std::min(n + i, N - 1);
+      left[i] = A.data() + row * a;
+      u[i] = n + i < N ? product(B.data() + row * b, r.data(), b) : 0.0;
+      if (w) u[i] = residue(u[i] * residue(std::fmod(w->data()[row], P)));
     }
-    if (w) u = residue(u * residue(std::fmod(w->data()[n], P)));
-    const double *left = A.data() + n * a;
-    for (int64_t j = 0; j < a; ++j) out[j] += left[j] * u;
-    if (n % 32 == 31 || n == N - 1)
+    for (int64_t j = 0; j < a; ++j)
+      out[j] += (left[0][j] * u[0] + left[1][j] * u[1]) + (left[2][j] * u[2] + left[3][j] * u[3]);
+    if (n % 32 == 28 || n + 4 >= N)
       for (int64_t j = 0; j < a; ++j) out[j] = residue(out[j]);
   }
 }
@@ -327,10 +379,11 @@ void bind_sums(nb::module_ &m) {
   m.def("survey", &survey, nb::arg("Z"), nb::arg("J"), nb::arg("w").none(), out("found"),
         out("energy"), free);
   m.def("cut", &cut, nb::arg("Z"), nb::arg("w").none(), nb::arg("columns"), nb::arg("shifts"),
-        nb::arg("last"), nb::arg("b"), out("parts"), free);
+        nb::arg("last"), nb::arg("b"), nb::arg("bits"), out("parts"), free);
   m.def("place", &place, nb::arg("product"), nb::arg("rows"), nb::arg("up"), nb::arg("columns"),
-        nb::arg("across"), nb::arg("symmetric"), out("sums"), free);
+        nb::arg("across"), nb::arg("half"), out("sums"), free);
   m.def("settle", &settle, out("product"), nb::arg("J"), free);
+  m.def("symmetric", &symmetric, out("sums"), free);
   m.def("sparse_gram", &sparse_gram, nb::arg("starts"), nb::arg("columns"), nb::arg("codes"),
         nb::arg("w").none(), out("sums"), free);
   m.def("fold", &fold, nb::arg("A"), nb::arg("B"), nb::arg("w").none(), out("seen"), free);

@@ -98,7 +98,8 @@ def parts_of(Z, w, b):
         for s in range(min(zeros[j], bits[j]), bits[j] + 1, b)
     ]
     columns, shifts, last = (np.array(v, dtype=np.int64) for v in zip(*several, strict=True))
-    parts = both("cut", Z, w, columns, shifts, last, b, out=np.zeros((len(Z), len(columns) + 3)))
+    arguments = Z, w, columns, shifts, last, b, max(bits)
+    parts = both("cut", *arguments, out=np.ones((len(Z), len(columns) + 3)))
     return parts, columns, shifts
 
 
@@ -111,33 +112,24 @@ def test_products_of_parts_add_up(block, b, n_limbs):
     R, columns, across = parts_of(Z, None, b)
     assert np.abs(R).max() <= 2 ** (b - 1)
     V, whole = plain._whole(Z, w), plain._whole(Z, None)
-    held = np.tril(np.arange(J * J).reshape(J, J)).astype(object)
-    start = limbs(held, n_limbs)
-    found = (
-        both(
-            "place",
-            plain._whole(L, None).T.astype(float) @ R,
-            rows,
-            up,
-            columns,
-            across,
-            False,
-            out=start,
-        )
-        if b < 21
-        else None
-    )
-    expected = limbs(held + np.tril(V.T @ whole), n_limbs)
-    if found is not None:
-        np.testing.assert_array_equal(found, expected)
-    if w is None and b < 21:
+    held = np.arange(J * J).reshape(J, J).astype(object)
+    start, product = limbs(held, n_limbs), V.T @ whole
+    full = held + held.T - np.diag(held.diagonal())
+
+    def check(found, expected):
+        np.testing.assert_array_equal(found, limbs(expected, n_limbs))
+
+    if b < 21:
+        found = both("place", L.T @ R, rows, up, columns, across, False, out=start)
+        check(found, held + np.tril(product))
+        check(both("symmetric", out=found), full + product)
+    if b < 21 and w is None:
         found = both("place", R.T @ R, columns, across, columns, across, True, out=start)
-        np.testing.assert_array_equal(found, expected)
-    if w is not None or np.abs(Z).max() < 2**27:
-        starts = np.arange(len(Z) + 1) * J
-        where = np.tile(np.arange(J), len(Z))
+        check(both("symmetric", out=found), full + product)
+    if w is None or w.max() < 2**62:
+        starts, where = np.arange(len(Z) + 1) * J, np.tile(np.arange(J), len(Z))
         found = both("sparse_gram", starts, where, Z.reshape(-1), w, out=start)
-        np.testing.assert_array_equal(found, expected)
+        check(found, held + np.tril(product))
 
 
 @examples(60)
@@ -161,10 +153,8 @@ def test_a_wrong_product_is_noticed(seed, n, J, weighted):
 @pytest.mark.parametrize("J", [1, 5, 8])
 def test_floats_become_integers_where_they_are(rng, J):
     A = np.rint(rng.uniform(-(2.0**53), 2.0**53, (8, 8)))
-    ours, theirs = A.copy(), A.copy()
-    core.settle(ours, J)
-    plain.settle(theirs, J)
-    lower = np.tril_indices(J)
-    found, expected = (v.reshape(-1).view(np.int64)[: J * J].reshape(J, J) for v in (ours, theirs))
-    assert (found[lower] == expected[lower]).all()
-    assert (found[lower] == A[:J, :J][lower].astype(np.int64)).all()
+    for module in (core, plain):
+        memory = A.copy()
+        module.settle(memory, J)
+        found = memory.reshape(-1).view(np.int64)[: J * J].reshape(J, J)
+        assert (found == np.tril(A[:J, :J]).astype(np.int64)).all()

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dsyrk
 
 from traceless.arithmetic.core import core
-from traceless.arithmetic.integers import Floats, Sums, extended, least, mirror, of_limbs, too_large
+from traceless.arithmetic.integers import Floats, Sums, extended, least, of_limbs, too_large
 from traceless.arithmetic.plain import Limbs
 
 _ROOM_BITS = 52
@@ -62,7 +62,7 @@ class GramSum:
         self.width = width
         self._floats: Floats | None = None  # column-major, the upper triangle
         self._bound, self._seen = 0.0, np.zeros(padded(width))
-        self._limbs: Limbs | None = None  # the lower triangle of what has been moved,
+        self._limbs: Limbs | None = None  # what has been moved, parts of it above the diagonal,
         self._size = np.zeros(width)  # and a bound on its diagonal
         self._block: Floats | None = None
 
@@ -118,8 +118,7 @@ class GramSum:
         self._flush()
         if self._limbs is None:
             return np.zeros((self.width, self.width), dtype=np.int64)
-        for limb in self._limbs:
-            mirror(limb)
+        core.symmetric(self._limbs)
         return least(of_limbs(self._limbs))
 
     def _add_floats(self, Z: Floats, weights: Floats | None, bound: float) -> None:
@@ -150,8 +149,7 @@ class GramSum:
             self._limbs = product.reshape(-1)[: J * J].view(np.uint64).reshape(1, J, J)
             self._size = size
         else:
-            every = np.arange(J), np.zeros(J, dtype=np.int64)
-            core.place(product, *every, *every, True, self._with_room_for(size))
+            core.place(product, *_whole(J), *_whole(J), True, self._with_room_for(size))
 
     def _with_room_for(self, size: Floats) -> Limbs:
         """The integers, of as many limbs as this diagonal and all before need."""
@@ -184,6 +182,10 @@ class _Columns:
     def cut(self) -> None:
         """Divide out zeros of each column, and cut what is still too large into parts."""
         n = len(self.Z)
+        if self.weights is None and self.energy.max() <= _ROOM:
+            self.columns, self.shifts = _whole(len(self.bits))
+            self.parts = self.Z
+            return
         b = (_ROOM_BITS - (n - 1).bit_length()) // 2 + 1  # n 4^(b-1) ≤ 2^52
         small = np.ldexp(self.energy, -2 * self.zeros) <= _ROOM
         counts = np.where(small, 1, -((self.zeros - self.bits - 1) // b))
@@ -191,8 +193,14 @@ class _Columns:
         level, self.columns = np.nonzero(levels[:, None] < counts)
         self.shifts = self.zeros[self.columns] + b * level
         last = (level == counts[self.columns] - 1).astype(np.int64)
-        self.parts = np.zeros((n, padded(len(level))))
-        core.cut(self.Z, self.weights, self.columns, self.shifts, last, b, self.parts)
+        self.parts = np.empty((n, padded(len(level))))
+        bits = int(self.bits.max())
+        core.cut(self.Z, self.weights, self.columns, self.shifts, last, b, bits, self.parts)
+
+
+def _whole(width: int) -> tuple[Indices, Indices]:
+    """Columns and shifts of columns that are their only part."""
+    return np.arange(width), np.zeros(width, dtype=np.int64)
 
 
 def _check(product: Floats, symmetric: bool, seen: Floats) -> None:

@@ -83,9 +83,18 @@ def survey(Z: Any, J: int, w: Any, found: NDArray[np.int64], energy: Floats) -> 
         found[:, j] = (v & -v).bit_length() - 1 if v else 127, v.bit_length()
 
 
-def cut(Z: Any, w: Any, columns: Any, shifts: Any, last: Any, b: int, parts: Floats) -> None:
+def cut(
+    Z: Any,
+    w: Any,
+    columns: Any,
+    shifts: Any,
+    last: Any,
+    b: int,
+    _: int,
+    parts: Floats,
+) -> None:
     """Write parts of columns w z, which add up to them with 2^shift."""
-    V = _whole(Z, w)
+    V, parts[:, len(columns) :] = _whole(Z, w), 0.0
     for k, (j, s) in enumerate(zip(columns.tolist(), shifts.tolist(), strict=True)):
         part = (V[:, j] + (1 << s >> 1)) >> s
         if not last[k]:
@@ -94,14 +103,17 @@ def cut(Z: Any, w: Any, columns: Any, shifts: Any, last: Any, b: int, parts: Flo
 
 
 def place(
-    product: Any, rows: Any, up: Any, columns: Any, across: Any, symmetric: bool, sums: Limbs
+    product: Any, rows: Any, up: Any, columns: Any, across: Any, half: bool, sums: Limbs
 ) -> None:
-    """Add products of parts to the lower triangle of sums."""
-    total = integers(sums)
-    for k, (i, s) in enumerate(zip(rows.tolist(), up.tolist(), strict=True)):
-        for m, (j, t) in enumerate(zip(columns.tolist(), across.tolist(), strict=True)):
-            whole = int(product[max(k, m), min(k, m)] if symmetric else product[k, m]) << (s + t)
-            total[i, j] += whole if i >= j else 0
+    """Add products of parts to sums; those of a lower triangle may stand above the diagonal."""
+    total, product = integers(sums), product[: len(rows), : len(columns)]
+    whole = product.astype(np.int64).astype(object) << np.add.outer(up, across).astype(object)
+    if half:
+        same = np.equal.outer(rows, columns) & ~np.eye(len(rows), dtype=bool)
+        whole = np.tril(whole) << same.astype(object)
+    else:
+        whole[np.less.outer(rows, columns)] = 0
+    np.add.at(total, np.ix_(rows, columns), whole)
     put(sums, total)
 
 
@@ -109,6 +121,12 @@ def settle(product: Floats, J: int) -> None:
     """The lower triangle of the first J rows as int64, in the same memory."""
     whole = np.tril(product[:J, :J]).astype(np.int64)
     product.reshape(-1).view(np.int64)[: J * J] = whole.reshape(-1)
+
+
+def symmetric(sums: Limbs) -> None:
+    """Add what is above the diagonal to what is below, and the other way round."""
+    total = integers(sums)
+    put(sums, total + total.T - np.diag(total.diagonal()))
 
 
 def sparse_gram(starts: Any, columns: Any, codes: Any, w: Any, sums: Limbs) -> None:
