@@ -130,12 +130,12 @@ def symmetric(sums: Limbs) -> None:
 
 
 def sparse_gram(starts: Any, columns: Any, codes: Any, w: Any, sums: Limbs) -> None:
-    """Add the products of sparse rows to the lower triangle of sums."""
-    Z = np.zeros((len(starts) - 1, sums.shape[2]), dtype=object)
-    rows = np.repeat(np.arange(len(Z)), np.diff(starts))
-    np.add.at(Z, (rows, columns), _whole(codes, None))
-    product = Z.T @ (Z if w is None else _whole(Z, w))
-    put(sums, integers(sums) + np.tril(product))
+    """Add w z_i z_j of sparse rows to sums, i ≥ j."""
+    total, Z = integers(sums), _whole(codes, None)
+    for n, (first, last) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
+        c, z = columns[first:last], Z[first:last]
+        total[np.ix_(c, c)] += np.outer(z if w is None else z * int(w[n]), z)
+    put(sums, np.tril(total) + np.triu(integers(sums), 1))
 
 
 _PRIME = 1048573
