@@ -40,14 +40,14 @@ struct Places {
     return u128(v) != u128(1) << 127;
   }
   // Add modulo 2^64, or 2^128.
-  void add(int64_t i, u128 v) const {
-    if (!high) {
+  template <class T> void add(int64_t i, T v) const {
+    if (sizeof(T) == 8) {
       low[i] += uint64_t(v);
       return;
     }
-    v += u128(high[i]) << 64 | low[i];
-    low[i] = uint64_t(v);
-    high[i] = uint64_t(v >> 64);
+    const u128 sum = (u128(high[i]) << 64 | low[i]) + v;
+    low[i] = uint64_t(sum);
+    high[i] = uint64_t(sum >> 64);
   }
 };
 
@@ -153,14 +153,7 @@ void survey(Codes Z, int64_t J, Weights w, Out<int64_t, 2> found, Out<double, 2>
   std::fill(E, E + 2 * J, 0.0);
   for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
     const double *z = Z.data() + n * Z.shape(1);
-    if (!w) {
-      for (int64_t j = 0; j < J; ++j) {
-        seen[j] |= uint64_t(std::fabs(z[j]));
-        E[j] += z[j] * z[j];
-      }
-      continue;
-    }
-    const double weight = w->data()[n];
+    const double weight = w ? w->data()[n] : 1.0;
     for (int64_t j = 0; j < J; ++j) {
       const double v = weight * z[j], size = std::fabs(v);
       E[j] += size < 0x1p126 ? v * v : INFINITY;
@@ -172,7 +165,6 @@ void survey(Codes Z, int64_t J, Weights w, Out<int64_t, 2> found, Out<double, 2>
       }
     }
   }
-  if (!w) std::copy(E, E + J, own);
   for (int64_t j = 0; j < J; ++j) {
     int64_t bits = 0, zeros = 0;
     while (bits < 127 && seen[j] >> bits) ++bits;
@@ -219,24 +211,16 @@ void cut(Codes Z, Weights w, Indices columns, Indices shifts, Indices last, int6
 template <class T>
 void place_rows(const Codes &product, const Indices &rows, const Indices &up, const Indices &columns,
                 const Indices &across, bool half, const OutCube &sums) {
+  const Places S(sums);
   const int64_t J = sums.shape(1), *column = columns.data(), *shift = across.data();
-  uint64_t *low = sums.data(), *high = low + J * J;
   for (int64_t k = 0; k < int64_t(rows.shape(0)); ++k) {
     const double *own = product.data() + k * product.shape(1);
     const int64_t i = rows.data()[k], n = half ? k + 1 : columns.shape(0);
     for (int64_t l = 0; l < n; ++l) {
-      const int64_t j = column[l], to = i * J + j;
-      if (!half && i < j) continue;
+      const int64_t j = column[l];
       const int64_t bits = up.data()[k] + shift[l] + (half && i == j && k != l); // product_lk too
-      if (bits >= int64_t(8 * sizeof(T))) continue;
-      const T v = T(int64_t(own[l])) << bits;
-      if (sizeof(T) == 8) {
-        low[to] += uint64_t(v);
-      } else {
-        const u128 sum = (u128(high[to]) << 64 | low[to]) + v;
-        low[to] = uint64_t(sum);
-        high[to] = uint64_t(sum >> 64);
-      }
+      if ((half || i >= j) && bits < int64_t(8 * sizeof(T)))
+        S.add(i * J + j, T(int64_t(own[l])) << bits);
     }
   }
 }
@@ -263,7 +247,7 @@ void settle(Out<double, 2> product, int64_t J) {
 }
 
 // What is above the diagonal is added to what is below, and both become the sum.
-void symmetric(OutCube sums) {
+template <class T> void symmetric_tiles(const OutCube &sums) {
   const Numbers A(sums);
   const Places S(sums);
   const int64_t J = sums.shape(1), tile = 64;
@@ -271,23 +255,33 @@ void symmetric(OutCube sums) {
     for (int64_t across = 0; across <= first; across += tile)
       for (int64_t i = first; i < std::min(J, first + tile); ++i)
         for (int64_t j = across; j < std::min(i, across + tile); ++j) {
-          S.add(i * J + j, u128(A[j * J + i]));
+          S.add(i * J + j, T(A[j * J + i]));
           S.put(j * J + i, A[i * J + j]);
         }
 }
 
+void symmetric(OutCube sums) {
+  (sums.shape(0) == 1 ? symmetric_tiles<uint64_t> : symmetric_tiles<u128>)(sums);
+}
+
 // Add w z_i z_j of sparse rows (CSR) to sums, i >= j, modulo 2^64 or 2^128.
-void sparse_gram(Indices starts, Indices columns, In<double, 1> codes, Weights w, OutCube sums) {
+template <class T>
+void sparse_rows(const Indices &starts, const Indices &columns, const In<double, 1> &codes,
+                 const Weights &w, const OutCube &sums) {
   const Places S(sums);
-  const int64_t J = sums.shape(1), *c = columns.data();
+  const int64_t J = sums.shape(1), *c = columns.data(), *start = starts.data();
   for (int64_t n = 0; n + 1 < int64_t(starts.shape(0)); ++n) {
-    const u128 weight = w ? u128(w->data()[n]) : 1;
-    for (int64_t k = starts.data()[n]; k < starts.data()[n + 1]; ++k) {
-      const u128 left = weight * u128(i128(codes.data()[k]));
-      for (int64_t l = starts.data()[n]; l <= k; ++l)
-        S.add(std::max(c[k], c[l]) * J + std::min(c[k], c[l]), left * u128(i128(codes.data()[l])));
+    const T weight = w ? T(u128(w->data()[n])) : 1;
+    for (int64_t k = start[n]; k < start[n + 1]; ++k) {
+      const T left = weight * T(int64_t(codes.data()[k]));
+      for (int64_t l = start[n]; l <= k; ++l)
+        S.add(std::max(c[k], c[l]) * J + std::min(c[k], c[l]), left * T(int64_t(codes.data()[l])));
     }
   }
+}
+
+void sparse_gram(Indices starts, Indices columns, In<double, 1> codes, Weights w, OutCube sums) {
+  (sums.shape(0) == 1 ? sparse_rows<uint64_t> : sparse_rows<u128>)(starts, columns, codes, w, sums);
 }
 
 // --- is the product of BLAS the product? ---------------------------------------------------------
@@ -345,19 +339,14 @@ void fold(Codes A, Codes B, Weights w, Out<double, 1> seen) {
 
 // Whether A'B r = seen modulo P. A'B comes transposed; of a symmetric one the lower triangle.
 // A product that is wrong passes once in a million times (Freivalds).
-bool agrees(Codes product, bool symmetric, In<double, 1> seen) {
+bool agrees(Codes product, bool half, In<double, 1> seen) {
   const int64_t rows = product.shape(0), columns = product.shape(1);
   const std::vector<double> r = random_vector(rows);
   std::vector<double> found(columns, 0.0);
   for (int64_t l = 0; l < rows; ++l) {
     const double *own = product.data() + l * columns;
-    const int64_t n = symmetric ? l : columns;
-    double across = 0.0;
-    for (int64_t k = 0; k < n; ++k) found[k] += residue(own[k]) * r[l];
-    if (symmetric) {
-      for (int64_t k = 0; k < n; ++k) across += residue(own[k]) * r[k];
-      found[l] += across + residue(own[l]) * r[l];
-    }
+    for (int64_t k = 0; k < (half ? l + 1 : columns); ++k) found[k] += residue(own[k]) * r[l];
+    for (int64_t k = 0; half && k < l; ++k) found[l] += residue(own[k]) * r[k];
     if (l % 1024 == 1023)
       for (double &x : found) x = residue(x);
   }
@@ -369,23 +358,22 @@ bool agrees(Codes product, bool symmetric, In<double, 1> seen) {
 } // namespace
 
 void bind_sums(nb::module_ &m) {
+  using namespace nb::literals;
   const auto free = nb::call_guard<nb::gil_scoped_release>();
-  const auto out = [](const char *name) { return nb::arg(name).noconvert(); };
-  m.def("combined", &combined, nb::arg("a"), nb::arg("b"), nb::arg("minus"), out("out"), free);
-  m.def("shifted", &shifted, nb::arg("a"), nb::arg("bits"), out("out"), free);
-  m.def("nearest", &nearest, nb::arg("a"), out("out"), free);
-  m.def("row_bytes", &row_bytes, nb::arg("a"), nb::arg("row"), nb::arg("n"));
-  m.def("centred", &centred, nb::arg("S"), nb::arg("m"), out("out"), free);
-  m.def("survey", &survey, nb::arg("Z"), nb::arg("J"), nb::arg("w").none(), out("found"),
-        out("energy"), free);
-  m.def("cut", &cut, nb::arg("Z"), nb::arg("w").none(), nb::arg("columns"), nb::arg("shifts"),
-        nb::arg("last"), nb::arg("b"), nb::arg("bits"), out("parts"), free);
-  m.def("place", &place, nb::arg("product"), nb::arg("rows"), nb::arg("up"), nb::arg("columns"),
-        nb::arg("across"), nb::arg("half"), out("sums"), free);
-  m.def("settle", &settle, out("product"), nb::arg("J"), free);
-  m.def("symmetric", &symmetric, out("sums"), free);
-  m.def("sparse_gram", &sparse_gram, nb::arg("starts"), nb::arg("columns"), nb::arg("codes"),
-        nb::arg("w").none(), out("sums"), free);
-  m.def("fold", &fold, nb::arg("A"), nb::arg("B"), nb::arg("w").none(), out("seen"), free);
-  m.def("agrees", &agrees, nb::arg("product"), nb::arg("symmetric"), nb::arg("seen"), free);
+  const auto out = nb::arg("out").noconvert();
+  const auto sums = nb::arg("sums").noconvert();
+  const auto w = nb::arg("w").none();
+  m.def("combined", &combined, "a"_a, "b"_a, "minus"_a, out, free);
+  m.def("shifted", &shifted, "a"_a, "bits"_a, out, free);
+  m.def("nearest", &nearest, "a"_a, out, free);
+  m.def("row_bytes", &row_bytes, "a"_a, "row"_a, "n"_a);
+  m.def("centred", &centred, "S"_a, "m"_a, out, free);
+  m.def("survey", &survey, "Z"_a, "J"_a, w, nb::arg("found").noconvert(), out, free);
+  m.def("cut", &cut, "Z"_a, w, "columns"_a, "shifts"_a, "last"_a, "b"_a, "bits"_a, out, free);
+  m.def("place", &place, "product"_a, "rows"_a, "up"_a, "columns"_a, "across"_a, "half"_a, sums, free);
+  m.def("settle", &settle, nb::arg("product").noconvert(), "J"_a, free);
+  m.def("symmetric", &symmetric, sums, free);
+  m.def("sparse_gram", &sparse_gram, "starts"_a, "columns"_a, "codes"_a, w, sums, free);
+  m.def("fold", &fold, "A"_a, "B"_a, w, nb::arg("seen").noconvert(), free);
+  m.def("agrees", &agrees, "product"_a, "half"_a, "seen"_a, free);
 }

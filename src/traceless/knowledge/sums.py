@@ -195,7 +195,7 @@ class Knowledge(saving.Savable):
         for name in ("total", "fingerprint"):
             array = integers.as_sums(getattr(self, name))
             held = array.limbs if isinstance(array, Wide) else array
-            if held is not None and (held.base is not None or held.flags.writeable):
+            if held is not None and not _is_ours(held):
                 object.__setattr__(self, name, _read_only(array.copy()))
 
     @classmethod
@@ -579,5 +579,15 @@ class Knowledge(saving.Savable):
 
 def _read_only(ours: Any) -> Any:
     """An array that nobody else has, never to be written to again."""
-    (ours.limbs if isinstance(ours, Wide) else ours).setflags(write=False)
+    held = ours.limbs if isinstance(ours, Wide) else ours
+    held.setflags(write=False)
+    if isinstance(held.base, np.ndarray):
+        held.base.setflags(write=False)
     return ours
+
+
+def _is_ours(held: NDArray[Any]) -> bool:
+    """Whether neither an array nor the one whose memory it shares can be written to."""
+    if held.flags.writeable or held.base is None:
+        return not held.flags.writeable
+    return isinstance(held.base, np.ndarray) and _is_ours(held.base)
