@@ -1,3 +1,379 @@
+// Sums of products of codes, and sums of sums. A sum is a whole number below 2^127 in size, in one
+// limb where that and its negative fit, else in two.
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+#include <cstring>
+
 #include "core.h"
 
-void bind_sums(nb::module_ &) {}
+namespace {
+
+const double P = 1048573.0;              // a prime below 2^20
+const double MAGIC = 6755399441055744.0; // 1.5 2^52: adding it rounds to a whole number
+
+using Limbs = In<uint64_t, 2>;   // limbs x numbers
+using Cube = In<uint64_t, 3>;    // limbs x rows x columns
+using OutCube = Out<uint64_t, 3>;
+using Codes = In<double, 2>;     // whole numbers
+using Weights = std::optional<In<double, 1>>;
+using Indices = In<int64_t, 1>;
+
+struct Numbers {
+  const uint64_t *low, *high;
+  template <class A> explicit Numbers(const A &a)
+      : low(a.data()), high(a.shape(0) > 1 ? a.data() + a.size() / 2 : nullptr) {}
+  i128 operator[](int64_t i) const {
+    return high ? i128(u128(high[i]) << 64 | low[i]) : i128(int64_t(low[i]));
+  }
+};
+
+struct Places {
+  uint64_t *low, *high;
+  template <class A> explicit Places(const A &a)
+      : low(a.data()), high(a.shape(0) > 1 ? a.data() + a.size() / 2 : nullptr) {}
+  // Write a number; whether it and its negative fit.
+  bool put(int64_t i, i128 v) const {
+    low[i] = uint64_t(v);
+    if (!high) return v == int64_t(v) && int64_t(v) != INT64_MIN;
+    high[i] = uint64_t(u128(v) >> 64);
+    return u128(v) != u128(1) << 127;
+  }
+  // Add modulo 2^64, or 2^128.
+  template <class T> void add(int64_t i, T v) const {
+    if (sizeof(T) == 8) {
+      low[i] += uint64_t(v);
+      return;
+    }
+    const u128 sum = (u128(high[i]) << 64 | low[i]) + v;
+    low[i] = uint64_t(sum);
+    high[i] = uint64_t(sum >> 64);
+  }
+};
+
+// --- sums of sums ------------------------------------------------------------------------------
+
+// out = a + b, or a - b; false, and out means nothing, where a number does not fit. Of three single
+// limbs: a sum has wrapped if its sign is not that of both terms.
+bool combined(Limbs a, Limbs b, bool minus, Out<uint64_t, 2> out) {
+  const Numbers A(a), B(b);
+  const Places C(out);
+  const int64_t n = a.shape(1);
+  if (A.high || B.high || C.high) {
+    for (int64_t i = 0; i < n; ++i) {
+      const i128 x = A[i], y = B[i];
+      i128 z;
+      if (minus ? __builtin_sub_overflow(x, y, &z) : __builtin_add_overflow(x, y, &z)) return false;
+      if (!C.put(i, z)) return false;
+    }
+    return true;
+  }
+  const uint64_t flip = minus ? ~uint64_t(0) : 0, one = minus;
+  for (int64_t first = 0; first < n; first += 1 << 14) {
+    uint64_t wrapped = 0;
+    for (int64_t i = first; i < std::min<int64_t>(n, first + (1 << 14)); ++i) {
+      const uint64_t x = A.low[i], y = B.low[i] ^ flip, z = x + y + one; // -y = ~y + 1
+      C.low[i] = z;
+      wrapped |= (((x ^ z) & (y ^ z)) >> 63) | (z == uint64_t(1) << 63);
+    }
+    if (wrapped) return false;
+  }
+  return true;
+}
+
+// out = a 2^bits, rounded down; false where a number does not fit.
+bool shifted(Limbs a, int64_t bits, Out<uint64_t, 2> out) {
+  const Numbers A(a);
+  const Places C(out);
+  for (int64_t i = 0; i < int64_t(a.shape(1)); ++i) {
+    i128 x = A[i];
+    if (bits <= 0) {
+      x >>= std::min<int64_t>(-bits, 127);
+    } else if (x) {
+      const i128 y = bits < 128 ? i128(u128(x) << bits) : 0;
+      if (bits > 126 || y >> bits != x) return false;
+      x = y;
+    }
+    if (!C.put(i, x)) return false;
+  }
+  return true;
+}
+
+// The float64 nearest to each number, ties to even.
+void nearest(Limbs a, Out<double, 1> out) {
+  const Numbers A(a);
+  for (int64_t i = 0; i < int64_t(a.shape(1)); ++i) out.data()[i] = double(A[i]);
+}
+
+// The first n numbers of a row, each in as many bytes (two's complement, the lowest first) as the
+// longest needs: one more than its bits fill.
+nb::tuple row_bytes(Cube a, int64_t row, int64_t n) {
+  const Numbers A(a);
+  const int64_t start = row * int64_t(a.shape(2));
+  u128 seen = 0;
+  for (int64_t i = start; i < start + n; ++i) seen |= A[i] < 0 ? -u128(A[i]) : u128(A[i]);
+  int64_t bits = 0;
+  while (bits < 127 && seen >> bits) ++bits;
+  const int64_t width = 1 + bits / 8;
+  std::vector<char> raw(n * width);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t k = 0; k < width; ++k) raw[i * width + k] = char(A[start + i] >> (8 * k));
+  return nb::make_tuple(width, nb::bytes(raw.data(), raw.size()));
+}
+
+// The sums of features that are counted from whole numbers m, where the last feature is 1:
+//
+//     S'_jk = S_jk - m_j t_k - s_j m_k,   s = S_b.,   t = s - n m,   n = S_bb
+//
+// modulo 2^128; no S'_jk is larger than the largest S'_jj <= S_jj + n/4. False where one does not fit.
+bool centred(Cube S, Indices m, OutCube out) {
+  const Numbers A(S);
+  const Places C(out);
+  const int64_t J = S.shape(1), last = (J - 1) * J;
+  std::vector<u128> s(J), t(J), M(J);
+  for (int64_t j = 0; j < J; ++j) {
+    s[j] = u128(A[last + j]);
+    M[j] = u128(i128(m.data()[j]));
+    t[j] = s[j] - u128(A[last + J - 1]) * M[j];
+  }
+  for (int64_t j = 0; j < J; ++j)
+    for (int64_t k = 0; k < J; ++k)
+      if (!C.put(j * J + k, i128(u128(A[j * J + k]) - M[j] * t[k] - s[j] * M[k]))) return false;
+  return true;
+}
+
+// --- products ----------------------------------------------------------------------------------
+
+// Of each column v_n = w_n z_n: the zeros that end all its numbers in binary (a column of zeros has
+// 127 of them), the bits of the largest, and sum v_n^2 and sum v_n z_n in float64, to 1e-10. Where a
+// number is beyond 2^126 these are infinite.
+void survey(Codes Z, int64_t J, Weights w, Out<int64_t, 2> found, Out<double, 2> energy) {
+  std::vector<u128> seen(J, 0);
+  double *E = energy.data(), *own = E + J;
+  std::fill(E, E + 2 * J, 0.0);
+  for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
+    const double *z = Z.data() + n * Z.shape(1);
+    const double weight = w ? w->data()[n] : 1.0;
+    for (int64_t j = 0; j < J; ++j) {
+      const double v = weight * z[j], size = std::fabs(v);
+      E[j] += size < 0x1p126 ? v * v : INFINITY;
+      own[j] += size < 0x1p126 ? v * z[j] : INFINITY;
+      if (size < 0x1p62 && weight < 0x1p62) {
+        seen[j] |= uint64_t(weight) * uint64_t(std::fabs(z[j]));
+      } else if (size < 0x1p126 && z[j] != 0.0) {
+        seen[j] |= u128(weight) * uint64_t(std::fabs(z[j]));
+      }
+    }
+  }
+  for (int64_t j = 0; j < J; ++j) {
+    int64_t bits = 0, zeros = 0;
+    while (bits < 127 && seen[j] >> bits) ++bits;
+    while (zeros < 127 && !(seen[j] >> zeros & 1)) ++zeros;
+    found.data()[j] = zeros;
+    found.data()[J + j] = bits;
+  }
+}
+
+// Parts of columns: with h(s) = v 2^-s rounded, part k of column j(k) is h(s_k) if it is the last
+// of its column, else h(s_k) - 2^b h(s_k + b), between -2^(b-1) and 2^(b-1). The first s_k of a
+// column divides out zeros only, so that v = sum_k 2^s_k part_k exactly. Columns beyond are zeros.
+template <class T>
+void cut_rows(const Codes &Z, const Weights &w, const Indices &columns, const Indices &shifts,
+              const Indices &last, int64_t b, const Out<double, 2> &parts) {
+  const int64_t m = columns.shape(0), *column = columns.data(), *shift = shifts.data();
+  const auto rounded = [](T v, int64_t s) { return (v + (T(1) << s >> 1)) >> s; };
+  for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
+    const double *z = Z.data() + n * Z.shape(1);
+    double *out = parts.data() + n * parts.shape(1);
+    const T weight = w ? T(w->data()[n]) : 1;
+    for (int64_t k = 0; k < m; ++k) {
+      const T v = weight * T(int64_t(z[column[k]]));
+      T part = rounded(v, shift[k]);
+      if (!last.data()[k]) part -= rounded(v, shift[k] + b) * (T(1) << b);
+      out[k] = double(int64_t(part));
+    }
+    std::fill(out + m, out + parts.shape(1), 0.0);
+  }
+}
+
+// Numbers of at most so many bits: where these are few, 64 bits are enough.
+void cut(Codes Z, Weights w, Indices columns, Indices shifts, Indices last, int64_t b, int64_t bits,
+         Out<double, 2> parts) {
+  (bits <= 61 ? cut_rows<int64_t> : cut_rows<i128>)(Z, w, columns, shifts, last, b, parts);
+}
+
+// Add products of parts to sums, modulo 2^64 or 2^128:
+//
+//     sum_ij += 2^(s_k + s_l) product_kl    over all parts k of column i and l of column j
+//
+// Of a symmetric product there is the lower triangle only, and what belongs to ij is added to ij or
+// to ji, for `symmetric` to join. Of another product it is enough to take i >= j.
+template <class T>
+void place_rows(const Codes &product, const Indices &rows, const Indices &up, const Indices &columns,
+                const Indices &across, bool half, const OutCube &sums) {
+  const Places S(sums);
+  const int64_t J = sums.shape(1), *column = columns.data(), *shift = across.data();
+  for (int64_t k = 0; k < int64_t(rows.shape(0)); ++k) {
+    const double *own = product.data() + k * product.shape(1);
+    const int64_t i = rows.data()[k], n = half ? k + 1 : columns.shape(0);
+    for (int64_t l = 0; l < n; ++l) {
+      const int64_t j = column[l];
+      const int64_t bits = up.data()[k] + shift[l] + (half && i == j && k != l); // product_lk too
+      if ((half || i >= j) && bits < int64_t(8 * sizeof(T)))
+        S.add(i * J + j, T(int64_t(own[l])) << bits);
+    }
+  }
+}
+
+void place(Codes product, Indices rows, Indices up, Indices columns, Indices across, bool half,
+           OutCube sums) {
+  (sums.shape(0) == 1 ? place_rows<uint64_t> : place_rows<u128>)(product, rows, up, columns, across,
+                                                                 half, sums);
+}
+
+// Whole numbers of float64, the lower triangle of the first J rows, as int64 in the same memory, with
+// zeros above: the place of a number is never beyond where it came from.
+void settle(Out<double, 2> product, int64_t J) {
+  char *memory = reinterpret_cast<char *>(product.data());
+  for (int64_t i = 0; i < J; ++i) {
+    for (int64_t j = 0; j <= i; ++j) {
+      double from;
+      std::memcpy(&from, memory + 8 * (i * int64_t(product.shape(1)) + j), 8);
+      const int64_t to = int64_t(from);
+      std::memcpy(memory + 8 * (i * J + j), &to, 8);
+    }
+    std::memset(memory + 8 * (i * J + i + 1), 0, 8 * (J - i - 1));
+  }
+}
+
+// What is above the diagonal is added to what is below, and both become the sum.
+template <class T> void symmetric_tiles(const OutCube &sums) {
+  const Numbers A(sums);
+  const Places S(sums);
+  const int64_t J = sums.shape(1), tile = 64;
+  for (int64_t first = 0; first < J; first += tile)
+    for (int64_t across = 0; across <= first; across += tile)
+      for (int64_t i = first; i < std::min(J, first + tile); ++i)
+        for (int64_t j = across; j < std::min(i, across + tile); ++j) {
+          S.add(i * J + j, T(A[j * J + i]));
+          S.put(j * J + i, A[i * J + j]);
+        }
+}
+
+void symmetric(OutCube sums) {
+  (sums.shape(0) == 1 ? symmetric_tiles<uint64_t> : symmetric_tiles<u128>)(sums);
+}
+
+// Add w z_i z_j of sparse rows (CSR) to sums, i >= j, modulo 2^64 or 2^128.
+template <class T>
+void sparse_rows(const Indices &starts, const Indices &columns, const In<double, 1> &codes,
+                 const Weights &w, const OutCube &sums) {
+  const Places S(sums);
+  const int64_t J = sums.shape(1), *c = columns.data(), *start = starts.data();
+  for (int64_t n = 0; n + 1 < int64_t(starts.shape(0)); ++n) {
+    const T weight = w ? T(u128(w->data()[n])) : 1;
+    for (int64_t k = start[n]; k < start[n + 1]; ++k) {
+      const T left = weight * T(int64_t(codes.data()[k]));
+      for (int64_t l = start[n]; l <= k; ++l)
+        S.add(std::max(c[k], c[l]) * J + std::min(c[k], c[l]), left * T(int64_t(codes.data()[l])));
+    }
+  }
+}
+
+void sparse_gram(Indices starts, Indices columns, In<double, 1> codes, Weights w, OutCube sums) {
+  (sums.shape(0) == 1 ? sparse_rows<uint64_t> : sparse_rows<u128>)(starts, columns, codes, w, sums);
+}
+
+// --- is the product of BLAS the product? ---------------------------------------------------------
+
+// x modulo P, at most P/2 + 1 in size, for |x| <= 2^52: nothing here is rounded but the quotient.
+inline double residue(double x) { return x - ((x * (1.0 / P) + MAGIC) - MAGIC) * P; }
+
+// A fixed vector that looks random (splitmix64), at most P/2 in size.
+std::vector<double> random_vector(int64_t n) {
+  std::vector<double> r(n);
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t x = (uint64_t(i) + 1) * 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    r[i] = residue(double((x ^ (x >> 31)) >> 16));
+  }
+  return r;
+}
+
+// Sum x_j r_j modulo P. So that processors do several at once, these are added up in eight places.
+double product(const double *x, const double *r, int64_t n) {
+  double total = 0.0;
+  for (int64_t first = 0; first < n; first += 64) {
+    double sum[8] = {0.0};
+    const int64_t end = std::min(n, first + 64), even = first + (end - first) / 8 * 8;
+    for (int64_t j = first; j < even; j += 8)
+      for (int k = 0; k < 8; ++k) sum[k] += x[j + k] * r[j + k];
+    for (int64_t j = even; j < end; ++j) sum[0] += x[j] * r[j];
+    for (double part : sum) total += part;
+    total = residue(total);
+  }
+  return total;
+}
+
+// seen += A' diag(w) (B r) modulo P. Numbers of A and B are at most 2^27, those of r 2^19: 64
+// products add up to 2^52 at most.
+void fold(Codes A, Codes B, Weights w, Out<double, 1> seen) {
+  const int64_t a = A.shape(1), b = B.shape(1), N = A.shape(0);
+  const std::vector<double> r = random_vector(b);
+  double *out = seen.data(), u[4];
+  for (int64_t n = 0; n < N; n += 4) {
+    const double *left[4];
+    for (int64_t i = 0; i < 4; ++i) { // four rows at a time; those beyond the last count for nothing
+      const int64_t row = std::min(n + i, N - 1);
+      left[i] = A.data() + row * a;
+      u[i] = n + i < N ? product(B.data() + row * b, r.data(), b) : 0.0;
+      if (w) u[i] = residue(u[i] * residue(std::fmod(w->data()[row], P)));
+    }
+    for (int64_t j = 0; j < a; ++j)
+      out[j] += (left[0][j] * u[0] + left[1][j] * u[1]) + (left[2][j] * u[2] + left[3][j] * u[3]);
+    if (n % 32 == 28 || n + 4 >= N)
+      for (int64_t j = 0; j < a; ++j) out[j] = residue(out[j]);
+  }
+}
+
+// Whether A'B r = seen modulo P. A'B comes transposed; of a symmetric one the lower triangle.
+// A product that is wrong passes once in a million times (Freivalds).
+bool agrees(Codes product, bool half, In<double, 1> seen) {
+  const int64_t rows = product.shape(0), columns = product.shape(1);
+  const std::vector<double> r = random_vector(rows);
+  std::vector<double> found(columns, 0.0);
+  for (int64_t l = 0; l < rows; ++l) {
+    const double *own = product.data() + l * columns;
+    for (int64_t k = 0; k < (half ? l + 1 : columns); ++k) found[k] += residue(own[k]) * r[l];
+    for (int64_t k = 0; half && k < l; ++k) found[l] += residue(own[k]) * r[k];
+    if (l % 1024 == 1023)
+      for (double &x : found) x = residue(x);
+  }
+  for (int64_t k = 0; k < columns; ++k)
+    if (residue(residue(found[k]) - seen.data()[k]) != 0.0) return false;
+  return true;
+}
+
+} // namespace
+
+void bind_sums(nb::module_ &m) {
+  using namespace nb::literals;
+  const auto free = nb::call_guard<nb::gil_scoped_release>();
+  const auto out = nb::arg("out").noconvert();
+  const auto sums = nb::arg("sums").noconvert();
+  const auto w = nb::arg("w").none();
+  m.def("combined", &combined, "a"_a, "b"_a, "minus"_a, out, free);
+  m.def("shifted", &shifted, "a"_a, "bits"_a, out, free);
+  m.def("nearest", &nearest, "a"_a, out, free);
+  m.def("row_bytes", &row_bytes, "a"_a, "row"_a, "n"_a);
+  m.def("centred", &centred, "S"_a, "m"_a, out, free);
+  m.def("survey", &survey, "Z"_a, "J"_a, w, nb::arg("found").noconvert(), out, free);
+  m.def("cut", &cut, "Z"_a, w, "columns"_a, "shifts"_a, "last"_a, "b"_a, "bits"_a, out, free);
+  m.def("place", &place, "product"_a, "rows"_a, "up"_a, "columns"_a, "across"_a, "half"_a, sums, free);
+  m.def("settle", &settle, nb::arg("product").noconvert(), "J"_a, free);
+  m.def("symmetric", &symmetric, sums, free);
+  m.def("sparse_gram", &sparse_gram, "starts"_a, "columns"_a, "codes"_a, w, sums, free);
+  m.def("fold", &fold, "A"_a, "B"_a, w, nb::arg("seen").noconvert(), free);
+  m.def("agrees", &agrees, "product"_a, "half"_a, "seen"_a, free);
+}

@@ -9,7 +9,7 @@ import pytest
 
 from cases import exact_gram, whole
 from traceless import LSSVC, LSSVR, Knowledge, ResolutionWarning, load
-from traceless.arithmetic.words import Wide
+from traceless.arithmetic.integers import Wide
 from traceless.features import Linear
 
 

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as npst
 from cases import PAPER, PENALTIES, whole
 from traceless import LSSVC, Knowledge, RangeError
 from traceless.features import Linear
-from traceless.knowledge.sample_weights import FINEST, rounded_weights, units
+from traceless.knowledge.sample_weights import FINEST, rounded_weights, unit
 
 PHI = Linear(resolution=2**-4)
 
@@ -22,6 +22,15 @@ weights_of_any_size = (
     | st.integers(1, 64).map(lambda v: v / 8)
     | fractions
     | st.floats(2.0**-200, 2.0**100)
+)
+
+weights_of_like_size = (
+    st.just(0.0)
+    | st.integers(0, 2**20).map(float)
+    | st.integers(1, 64).map(lambda v: v / 8)
+    | st.tuples(st.integers(2**19, 2**53 - 1), st.integers(-45, -33)).map(
+        lambda v: float(np.ldexp(float(v[0]), v[1]))
+    )
 )
 
 
@@ -38,19 +47,21 @@ def test_a_weight_is_rounded_by_itself_and_by_less_than_a_millionth(w):
 
 
 @given(st.lists(weights_of_any_size, min_size=1, max_size=8))
-def test_units_make_weights_whole(weights):
+def test_units_are_the_largest_that_make_weights_whole(weights):
     rounded = rounded_weights([*weights, 3.0], len(weights) + 1)
-    found = units(rounded)
-    whole_numbers = np.ldexp(rounded, -np.broadcast_to(found, len(rounded)))
-    assert (whole_numbers == np.rint(whole_numbers)).all()
-    assert whole_numbers.max() <= 2**32
-    if not isinstance(found, int):
-        assert found[rounded == 0].tolist() == [found.min()] * np.sum(rounded == 0)
+    found = [Fraction(w) / Fraction(2) ** unit(rounded) for w in rounded]
+    assert all(w.denominator == 1 for w in found)
+    assert unit(rounded) == 0 or any(w.numerator % 2 for w in found)
 
 
-def test_weights_that_are_near_each_other_have_one_unit(rng):
-    for weights in (rng.uniform(1, 1000, 500), rng.integers(1, 99, 500) / 8, np.full(9, 1 / 3)):
-        assert isinstance(units(rounded_weights(weights, len(weights))), int)
+@pytest.mark.parametrize("classwise", [False, True])
+def test_weights_too_far_apart_are_refused_in_one_call_as_in_two(classwise):
+    X, y, w = np.array([[1.0], [3.0]]), np.array([0, 0]), [1e-30, 1e10]
+    with pytest.raises(RangeError, match="beyond 2\\^127"):
+        Knowledge.of(PHI, X, y, w, classwise=classwise)
+    one, two = (Knowledge.of(PHI, X[[i]], y[[i]], w[i], classwise=classwise) for i in (0, 1))
+    with pytest.raises(RangeError, match="beyond 2\\^127"):
+        one + two
 
 
 @pytest.mark.parametrize("others", [[1.0, 2.0], [1e-30, 1e30]])
@@ -72,7 +83,7 @@ def batches(draw):
     n = draw(st.integers(1, 6))
     X = draw(npst.arrays(np.float64, (n, 2), elements=st.integers(-(2**24), 2**24).map(float)))
     y = draw(npst.arrays(np.int64, n, elements=st.integers(0, 2)))
-    weights = draw(st.lists(weights_of_any_size, min_size=n, max_size=n))
+    weights = draw(st.lists(weights_of_like_size, min_size=n, max_size=n))
     return X / 16, y, np.array(weights)
 
 

@@ -584,7 +584,7 @@ def test_folds_are_gathered_again_where_keeping_them_would_cost_too_much(monkeyp
     assert cross_val_score(estimator, X, y, cv=6, path="subtract").tolist() == theirs
 
 
-@pytest.mark.parametrize("size", [1.0, 2.0**8, 2.0**22])  # the last is too large for float64
+@pytest.mark.parametrize("size", [1.0, 2.0**22])  # the last is too large for float64
 @pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
 @pytest.mark.parametrize("kind", ["three", "target"])
 def test_folds_have_the_bits_and_the_knowledge_of_refits(size, penalty, kind):

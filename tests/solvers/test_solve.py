@@ -156,7 +156,7 @@ def test_zero_is_positive_everywhere(rng, solver):
         *(([[1]], [[2**54 + 2 * m]], [[float(2**53 + m)]]) for m in (1, 3, 5, -1)),  # halfway
         ([[2, 3], [3, 5]], [[1], [1]], [[1 / 3], [0.0]]),  # an exact zero beside one without end
         ([[1, 0], [0, 2]], [[2**54 + 2], [1]], [[2.0**53], [1 / 3]]),  # and a tie
-        ([[1, 0], [0, 2**230]], [[1], [1]], [[0.5], [2.0**-230]]),  # which is not zero
+        ([[1, 0], [0, 2**126]], [[1], [1]], [[0.5], [2.0**-126]]),  # which is not zero
     ],
 )
 def test_ties_and_zeros(S, Q, Z):

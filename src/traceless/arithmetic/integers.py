@@ -5,11 +5,9 @@ Two facts carry the library.
 1. *A float64 product of integers is an integer product while it fits.* If every
    partial sum of ``Σ_n a_n b_n`` stays at or below 2^53, BLAS may block, reorder and
    thread it as it likes: the result is exact, so it is the same on every machine.
-   Larger integers are cut into limbs of 21 bits, ``a = Σ_l a_l 2^(21 l)`` with
-   ``|a_l| ≤ 2^20``, whose products do fit.
-2. *Sums of such products live in int64 while they fit, in several words beyond*
-   (`traceless.arithmetic.words`). Which of the two is a function of the value alone, so
-   equal sums are equal arrays. Vectors, which are short, are Python integers beyond int64.
+2. *Sums of such products are int64 where they and their negatives fit, else two 64-bit limbs*
+   (`Wide`), and an error beyond 2^127. Which of the two is a function of the values alone, so
+   equal sums are equal arrays. What is done to them is done by the compiled core.
 
 All matrix products go through SciPy's BLAS. NumPy brings a second OpenBLAS with its
 own threads, and two pools that spin against each other cost 3 to 8 times on two cores.
@@ -18,16 +16,16 @@ own threads, and two pools that spin against each other cost 3 to 8 times on two
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import ddot, dgemm
 
-from traceless.arithmetic import words as in_words
-from traceless.arithmetic.words import Sums, Wide
+from traceless.arithmetic.core import core
+from traceless.arithmetic.plain import Limbs, integers, put
+from traceless.exceptions import RangeError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[Any]  # int64, or object holding Python integers: see `narrow`
@@ -38,7 +36,104 @@ _INT64_MAX = 2**63 - 1
 _CACHE = 2**15  # integers that are added at a time
 
 
-# --- sums: int64 while they fit, words or Python integers beyond ---------------------
+class Wide:
+    """Integers below 2^127, of which some are beyond int64: never changed.
+
+    Matrices that are taken out of one are again `Wide`; vectors and numbers, which are few, come
+    as Python integers.
+
+    Parameters
+    ----------
+    limbs : uint64 array of shape (2, *shape)
+        Two's complement, the lower limb first. Kept.
+    """
+
+    __array_ufunc__ = None  # NumPy's operators would make objects of it in silence
+    __hash__ = None  # type: ignore[assignment]
+    dtype = np.dtype(object)  # that of Python integers
+
+    def __init__(self, limbs: Limbs) -> None:
+        self.limbs, self.shape, self.ndim = limbs, limbs.shape[1:], limbs.ndim - 1
+        self.size = limbs[0].size
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, index: Any) -> Any:
+        part = self.limbs[(slice(None), *(index if isinstance(index, tuple) else (index,)))]
+        return Wide(part) if part.ndim > 2 else integers(part)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __eq__(self, other: object) -> Any:
+        """Which numbers are equal, as arrays say it: slow."""
+        return np.asarray(self) == np.asarray(other)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Python integers, or float64."""
+        return self.astype(object if dtype is None else dtype)
+
+    def __neg__(self) -> Sums:
+        return subtract(np.zeros(self.shape, dtype=np.int64), self)
+
+    def any(self) -> bool:
+        """Whether some number is not zero."""
+        return bool(self.limbs.any())
+
+    def diagonal(self) -> Any:
+        """The diagonal of a matrix, in Python integers."""
+        return integers(self.limbs.diagonal(axis1=1, axis2=2))
+
+    def copy(self) -> Wide:
+        """The same in memory of its own."""
+        return Wide(self.limbs.copy())
+
+    def astype(self, dtype: Any, order: Any = "C") -> NDArray[Any]:
+        """Python integers, or each as the nearest float64."""
+        if np.dtype(dtype) == object:
+            return integers(self.limbs)
+        out = np.empty(self.size)
+        core.nearest(_flat(self), out)
+        return np.asarray(out.reshape(self.shape), order=order)
+
+
+Sums = Integers | Wide  # int64, or two limbs beyond
+
+
+# --- sums: int64 while they fit, two limbs beyond --------------------------------------
+
+
+def as_limbs(a: Sums) -> Limbs:
+    """Sums as limbs in a first axis, one or two: no copy."""
+    return a.limbs if isinstance(a, Wide) else a.view(np.uint64)[None]
+
+
+def of_limbs(limbs: Limbs) -> Sums:
+    """Sums from their limbs, which are as few as hold them."""
+    return Wide(limbs) if len(limbs) > 1 else limbs[0].view(np.int64)
+
+
+def made(shape: tuple[int, ...], write: Callable[[Limbs], bool]) -> Sums:
+    """Sums that are written to one limb each, or to two if they do not fit."""
+    for n_limbs in (1, 2):
+        out = np.empty((n_limbs, *shape), dtype=np.uint64)
+        if write(out):
+            return of_limbs(out)
+    raise too_large()
+
+
+def too_large() -> RangeError:
+    """The error for sums that two limbs do not hold."""
+    return RangeError(
+        "A sum is beyond 2^127, as far as sums are exact. Give columns or targets that large a "
+        "coarser resolution, or weights fewer powers of two. Nothing was changed."
+    )
+
+
+def _flat(a: Sums) -> Limbs:
+    limbs = as_limbs(a)
+    return np.ascontiguousarray(limbs).reshape(len(limbs), -1)
 
 
 def narrow(a: Integers) -> Integers:
@@ -65,7 +160,14 @@ def whole_over_powers(a: Floats) -> tuple[Integers, int]:
 
 def as_sums(a: Sums) -> Sums:
     """Integers of any kind in the one form of sums."""
-    return in_words.of_python(a) if isinstance(a, np.ndarray) and a.dtype == object else a
+    if not isinstance(a, np.ndarray) or a.dtype != object:
+        return a
+
+    def write(out: Limbs) -> bool:
+        put(out, a)
+        return a.size == 0 or max(a.max(), -a.min()) < 1 << (64 * len(out) - 1)
+
+    return made(a.shape, write)
 
 
 def as_array(a: Sums) -> Integers:
@@ -76,91 +178,82 @@ def as_array(a: Sums) -> Integers:
 
 def equal(a: Sums, b: Sums) -> bool:
     """Whether two sums are the same."""
-    if isinstance(a, Wide) and isinstance(b, Wide):
-        return np.array_equal(a.words, b.words)
-    return not isinstance(a, Wide) and not isinstance(b, Wide) and np.array_equal(a, b)
+    return np.array_equal(as_limbs(a), as_limbs(b))
 
 
 def least(a: Sums) -> Sums:
     """Part of a sum, in the one form of sums."""
-    return in_words.least(a.words) if isinstance(a, Wide) else a
+    return shift_right(a, 0) if isinstance(a, Wide) else a
 
 
 def spread(a: Sums, shape: tuple[int, ...], places: Sequence[tuple[Any, Any]]) -> Sums:
     """Parts of `a` at places of zeros: pairs of where they come from, and where they go."""
-    if isinstance(a, Wide):
-        return Wide(np.stack([_spread(word, shape, places) for word in a.words]))
-    return _spread(a, shape, places)
-
-
-def _spread(a: Integers, shape: tuple[int, ...], places: Sequence[tuple[Any, Any]]) -> Integers:
-    out = np.zeros(shape, dtype=a.dtype)
-    for source, target in places:
-        out[target] = a[source]
-    return out
+    limbs = as_limbs(a)
+    out = np.zeros((len(limbs), *shape), dtype=np.uint64)
+    for part, into in zip(limbs, out, strict=True):
+        for source, target in places:
+            into[target] = part[source]
+    return of_limbs(out)
 
 
 def stack(several: Sequence[Sums]) -> Sums:
     """Sums of one shape, one behind the other."""
-    words = [_words(a) for a in several]
-    longest = max(map(len, words))
-    if longest == 1:
-        return np.stack([word[0].view(np.int64) for word in words])
-    return Wide(np.stack([in_words.extended(word, longest) for word in words], axis=1))
+    return of_limbs(np.stack(_alike(*several), axis=1))
 
 
 def bordered(features: Sums, classes: Sums) -> Sums:
     """Sums of J features, and beside them those of K classes: per class J + 1, the last its own."""
-    (K, J), several = (len(classes), len(features)), (_words(features), _words(classes))
-    inner, rows = (in_words.extended(words, max(map(len, several))) for words in several)
+    K, J = len(classes), len(features)
+    inner, rows = _alike(features, classes)
     out = np.zeros((len(inner), J + K, J + K), dtype=np.uint64)
     out[:, :J, :J] = inner
     out[:, J:, :J] = rows[..., :J]
     out[:, :J, J:] = rows[..., :J].swapaxes(1, 2)
     out[:, range(J, J + K), range(J, J + K)] = rows[..., J]
-    return in_words.least(out) if len(out) > 1 else out[0].view(np.int64)
+    return least(of_limbs(out))
 
 
-def _words(a: Sums) -> in_words.Words:
-    return a.words if isinstance(a, Wide) else in_words.words_of(a, 1)
+def _alike(*several: Sums) -> list[Limbs]:
+    """The limbs of sums, two of each where one needs two."""
+    limbs = [as_limbs(a) for a in several]
+    return [extended(a, max(map(len, limbs))) for a in limbs]
+
+
+def extended(limbs: Limbs, n_limbs: int) -> Limbs:
+    """The same numbers in so many limbs."""
+    if len(limbs) >= n_limbs:
+        return limbs
+    return np.concatenate([limbs, (limbs.view(np.int64) >> 63).view(np.uint64)])
 
 
 def add(a: Sums, b: Sums) -> Sums:
-    """``a + b`` of two arrays of one shape, exact whatever the size."""
-    return _combined(a, b, in_words.add_part)
+    """``a + b`` of two arrays of one shape."""
+    return _combined(a, b, False)
 
 
 def subtract(a: Sums, b: Sums) -> Sums:
-    """``a - b`` of two arrays of one shape, exact whatever the size."""
-    return _combined(a, b, in_words.subtract_part)
+    """``a - b`` of two arrays of one shape."""
+    return _combined(a, b, True)
 
 
-def _combined(a: Sums, b: Sums, part: in_words.Part) -> Sums:
+def _combined(a: Sums, b: Sums, minus: bool) -> Sums:
     a, b = as_sums(a), as_sums(b)
-    if not isinstance(a, Wide) and not isinstance(b, Wide):
-        c = np.empty(a.shape, dtype=np.int64)
-        flat = [v.reshape(1, -1).view(np.uint64) for v in (c, a, b)]
-        if all(
-            part(*(v[:, i : i + _CACHE] for v in flat))
-            and int(c.reshape(-1)[i : i + _CACHE].min(initial=0)) >= -_INT64_MAX
-            for i in range(0, c.size, _CACHE)
-        ):
-            return c
-    return in_words.combined(_words(a), _words(b), part)
+    left, right = _flat(a), _flat(b)
+    return made(a.shape, lambda out: core.combined(left, right, minus, out.reshape(len(out), -1)))
 
 
 def shift_left(a: Sums, bits: int) -> Sums:
-    """``a · 2^bits``, exact whatever the size."""
+    """``a · 2^bits``."""
     if not bits:
         return a
-    if not isinstance(a, Wide) and _magnitude(a).bit_length() + bits <= 63:
-        return a << bits
-    return in_words.shifted_left(_words(a), bits)
+    flat = _flat(a)
+    return made(a.shape, lambda out: core.shifted(flat, bits, out.reshape(len(out), -1)))
 
 
 def shift_right(a: Sums, bits: int) -> Sums:
     """``a · 2^-bits``, rounded down."""
-    return in_words.shifted_right(a.words, bits) if isinstance(a, Wide) else a >> bits
+    flat = _flat(a)
+    return made(a.shape, lambda out: core.shifted(flat, -bits, out.reshape(len(out), -1)))
 
 
 def parts(a: Sums) -> list[tuple[int, Integers]]:
@@ -170,7 +263,7 @@ def parts(a: Sums) -> list[tuple[int, Integers]]:
     """
     found, shift = [], 0
     while isinstance(a, Wide):
-        low = (a.words[0].view(np.int64) << 4) >> 4  # between ±2^59
+        low = (a.limbs[0].view(np.int64) << 4) >> 4  # between ±2^59
         found.append((shift, low))
         a, shift = shift_right(subtract(a, low), 60), shift + 60
     return [*found, (shift, a)]
@@ -179,8 +272,8 @@ def parts(a: Sums) -> list[tuple[int, Integers]]:
 def trailing_zeros(a: Sums, most: int) -> int:
     """The largest number of bits, up to `most`, by which all of `a` can be shifted right."""
     seen = 0
-    for k, word in enumerate(_words(a)):
-        for row in word.reshape(-1, a.shape[-1]) if a.size else ():
+    for k, limb in enumerate(as_limbs(a)):
+        for row in limb.reshape(-1, a.shape[-1]) if a.size else ():
             seen |= int(np.bitwise_or.reduce(row)) << 64 * k
             if seen & 1:
                 return 0
@@ -195,26 +288,16 @@ def _magnitude(a: Integers) -> int:
 def triangle_bytes(a: Sums) -> Iterator[bytes]:
     """The lower triangle of a matrix, row by row, as bytes that are a function of its values.
 
-    A row of int64 has eight bytes for each number. Where there are words, it has as many as the
-    largest number of the row needs, sign and all.
+    A row of int64 has eight bytes for each number. Of a `Wide` it has as many as the largest
+    number of the row needs, sign and all.
     """
-    if not isinstance(a, Wide):
-        for i, row in enumerate(a):
-            yield b"int64" + row[: i + 1].astype("<i8").tobytes()
-        return
-    strip = max(1, 2 * _CACHE // len(a))
-    for first in range(0, len(a), strip):
-        rows = a.words[:, first : first + strip, : first + strip].copy()
-        rows[..., first:] = np.tril(rows[..., first:])
-        widths, n = in_words.byte_widths(rows), rows.shape[2]
-        pieces: list[Any] = [b""] * (2 * len(widths))
-        for width in {*widths.tolist()}:
-            alike = np.flatnonzero(widths == width)
-            raw = in_words.to_bytes(rows[:, alike].reshape(len(rows), -1), width).data
-            for k, i in enumerate(alike.tolist()):
-                own = slice(k * n * width, (k * n + first + i + 1) * width)
-                pieces[2 * i : 2 * i + 2] = b"wide%d:" % width, raw[own]
-        yield b"".join(pieces)
+    limbs = np.ascontiguousarray(as_limbs(a))
+    for i in range(len(a)):
+        if isinstance(a, Wide):
+            width, raw = core.row_bytes(limbs, i, i + 1)
+            yield b"wide%d:" % width + raw
+        else:
+            yield b"int64" + limbs[0, i, : i + 1].astype("<u8").tobytes()
 
 
 @overload
@@ -224,7 +307,7 @@ def packed(symmetric: Wide) -> Wide: ...
 def packed(symmetric: Sums) -> Sums:
     """The lower triangle of each matrix, row by row, as one vector: half the size."""
     if isinstance(symmetric, Wide):
-        return Wide(packed(symmetric.words))
+        return Wide(packed(symmetric.limbs))
     *several, n, _ = symmetric.shape
     rows = symmetric.reshape(-1, n, n)
     triangle = n * (n + 1) // 2
@@ -241,7 +324,7 @@ def unpacked(triangles: Wide, n: int) -> Wide: ...
 def unpacked(triangles: Sums, n: int) -> Sums:
     """The n × n symmetric matrices that `packed` was given."""
     if isinstance(triangles, Wide):
-        return Wide(unpacked(triangles.words, n))
+        return Wide(unpacked(triangles.limbs, n))
     out = np.zeros((*triangles.shape[:-1], n, n), dtype=triangles.dtype)
     for i in range(n if out.size else 0):
         out[..., i, : i + 1] = triangles[..., i * (i + 1) // 2 : (i + 1) * (i + 2) // 2]
@@ -251,17 +334,21 @@ def unpacked(triangles: Sums, n: int) -> Sums:
 
 
 def to_tensor(a: Sums) -> Integers:
-    """For files: int64 as it is, words as bytes (two's complement) in a last axis."""
+    """For files: int64 as it is, two limbs as bytes (two's complement) in a last axis."""
     if not isinstance(a, Wide):
         return a
-    flat = a.words.reshape(len(a.words), 1, -1)
-    width = int(in_words.byte_widths(flat)[0])
-    return in_words.to_bytes(flat[:, 0], width).reshape(*a.shape, width)
+    width, raw = core.row_bytes(_flat(a)[:, None], 0, a.size)
+    return np.frombuffer(raw, dtype=np.uint8).reshape(*a.shape, width)
 
 
 def from_tensor(tensor: Integers) -> Sums:
-    """Inverse of `to_tensor`."""
-    return tensor if tensor.dtype == np.int64 else in_words.from_bytes(tensor)
+    """Inverse of `to_tensor`; of bytes there are 16 at most."""
+    if tensor.dtype == np.int64:
+        return tensor
+    whole = np.empty((*tensor.shape[:-1], 16), dtype=np.uint8)
+    whole[..., : tensor.shape[-1]] = tensor
+    whole[..., tensor.shape[-1] :] = (tensor[..., -1:].view(np.int8) >> 7).view(np.uint8)
+    return least(Wide(np.moveaxis(whole.view("<u8"), -1, 0)))
 
 
 def nearest(a: Integers, b: Integers) -> Floats:
@@ -317,48 +404,6 @@ def limbs(A: Floats) -> Iterator[tuple[NDArray[np.intp], int, Floats]]:
         yield columns, shift, A - np.ldexp(high, LIMB_BITS)
         needed = high.any(axis=0)
         columns, shift, A = columns[needed], shift + LIMB_BITS, high[:, needed]
-
-
-class ShiftedSum:
-    """Σ part · 2^shift of integers up to 2^53, at some rows and columns each, joined once."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self._shape = shape
-        self._parts: dict[tuple[int, Any], tuple[Any, Integers]] = {}  # where they are, int64 sums
-        self._added: Counter[tuple[int, Any]] = Counter()
-        self._before: Sums | None = None  # what these had no room for
-
-    def add(self, where: Any, shift: int, part: Integers, key: Any = None) -> None:
-        """Add part · 2^shift to some rows and columns, known by a key; the part may be kept."""
-        place = shift, key
-        if self._added[place] == 2**9:  # so many parts stay below 2^62
-            self._before, self._parts, self._added = self.total(), {}, Counter()
-        self._added[place] += 1
-        if place in self._parts:
-            self._parts[place][1][...] += part
-        else:
-            self._parts[place] = where, part
-
-    def total(self) -> Sums:
-        """All of it, in canonical form."""
-        parts = [(where, shift, part) for (shift, _), (where, part) in self._parts.items()]
-        total = _joined(self._shape, parts)
-        return total if self._before is None else add(self._before, total)
-
-
-def _joined(shape: tuple[int, ...], parts: Sequence[tuple[Any, int, Integers]]) -> Sums:
-    """Σ part · 2^shift in canonical form."""
-    if len(parts) == 1 and parts[0][1] == 0 and parts[0][2].shape == shape:
-        return parts[0][2]
-    size = sum(_magnitude(part) << shift for _, shift, part in parts)
-    words = np.zeros((size.bit_length() // 64 + 1, *shape), dtype=np.uint64)
-    for where, shift, part in parts:
-        where = (slice(None), *(where if isinstance(where, tuple) else (where,)))
-        held = words[where]
-        in_words.add_shifted(held, part, shift)
-        if not np.may_share_memory(held, words):
-            words[where] = held
-    return in_words.least(words)
 
 
 def mirror(lower: NDArray[Any]) -> NDArray[Any]:

@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
+import numpy as np
 import torch
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import LARGEST, Integers, ShiftedSum
-from traceless.arithmetic.words import Sums
+from traceless.arithmetic.integers import LARGEST, Integers, Sums
 from traceless.device import kernels
 from traceless.device.cutting import padded
 from traceless.device.memory import fetch
@@ -215,7 +215,7 @@ class TensorGram:
     def add_codes(self, Z: Tensor, peak: float, weights: Tensor | None = None) -> None:
         """Add rows of whole numbers up to `peak`, at most 2^53, as float64; `CHUNK` at most.
 
-        Weights are whole numbers up to 2^32.
+        Weights are whole numbers.
         """
         limbs = [(0, None)] if weights is None else list(_weight_limbs(weights))
         room = LARGEST / max(len(Z), 1) / (1 if weights is None else 2.0**_WEIGHT_BITS)
@@ -240,16 +240,14 @@ class TensorGram:
         """
         self._join_classes()
         width = self.features + self.beside
-        joined = ShiftedSum((width, width))
+        found, self._before = self._before, None
         for sums in self._sums.values():
             self._mirror(sums)
         for shift, sums in self._joined().items():
-            joined.add(..., shift, fetch(sums, None if shift else room))
+            more = integers.shift_left(fetch(sums, None if shift else room), shift)
+            found = more if found is None else integers.add(found, more)
         self._sums, self._bounds = {}, defaultdict(float)
-        found = joined.total()
-        if self._before is not None:
-            found, self._before = integers.add(self._before, found), None
-        return found
+        return np.zeros((width, width), dtype=np.int64) if found is None else found
 
     def _joined(self) -> dict[int, Tensor]:
         """The sums of all shifts in one, where they fit into int64."""

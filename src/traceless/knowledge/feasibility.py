@@ -24,15 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.core import core
-from traceless.arithmetic.integers import Floats, as_sums, wide
-from traceless.arithmetic.words import Sums, Wide
+from traceless.arithmetic.integers import Floats, Sums, Wide, as_limbs, as_sums, wide
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sample_weights import LARGEST, SMALLEST
 
@@ -68,8 +67,6 @@ def response_names(task: Task, responses: Sequence[Label]) -> list[str]:
 
 def check_sums(known: Knowledge) -> None:
     """Raise `NotLearnedError` if no rows have such counts and weights, or such sums."""
-    if known.triangle is not None and _are_surely_possible(known, known.triangle):
-        return
     J, weights = known.n_outputs, Fraction(1, 1 << known.weight_bits)
     if known.task != "regression":
         names = response_names(known.task, known.responses)
@@ -143,48 +140,6 @@ def can_be_semidefinite(G: Sums) -> bool:
     return holds and (m > TWOFOLD or _has_twofold_factor(G))
 
 
-def _are_surely_possible(known: Knowledge, triangle: Floats) -> bool:
-    """The same of sums that are a triangle in float64, where a success is final.
-
-    τ is relative to a unit diagonal. Errors of Cholesky are below (m + 1) u √(G_ii G_jj), however
-    rows and columns are scaled, so τ G_ii is subtracted from the diagonal instead.
-    """
-    J, K, diagonal = known.n_outputs, len(known.responses), triangle.diagonal()
-    biased = known.specification["features"].get("bias") is True
-    several = known.task != "regression"
-    totals = diagonal[J : J + K] if several else diagonal[J - 1 : J] if biased else ()
-    if 0 in known.counts or not np.array_equal(totals, known.counts[: len(totals)]):
-        return False
-    if (diagonal < 0).any():
-        return False
-    zero = np.flatnonzero(diagonal == 0)
-    above = np.arange(len(diagonal))[:, None] < zero
-    if np.where(above, triangle[:, zero], triangle[zero].T).any():
-        return False
-    kept = np.where(diagonal > 0, diagonal, 1.0)
-
-    def regular(less: float) -> Floats:
-        A = triangle.copy(order="F")
-        A.T.reshape(-1)[:: len(A) + 1] = kept * (1.0 - less)
-        if several and biased:  # the constant feature is the sum of the responses
-            A[:J, J - 1], A[J - 1, J:], A[J - 1, J - 1] = 0.0, 0.0, 1.0
-        return A
-
-    if dpotrf(regular(tolerance(len(diagonal))), overwrite_a=True, clean=False)[1] == 0:
-        return True
-    return len(diagonal) > TWOFOLD and triangle_can_be_semidefinite(regular(0.0))
-
-
-def triangle_can_be_semidefinite(A: Floats) -> bool:
-    """What `can_be_semidefinite` finds at its first two looks, of whole numbers.
-
-    The triangle is the upper one, column-major, with zeros below it, and above 0 on its diagonal.
-    """
-    C, pairs = _unit_diagonal(A.T)
-    raised = C.diagonal() + tolerance(len(A))
-    return _minors_hold(A.T, pairs) and _has_cholesky(C, raised, lower=False)
-
-
 def tolerance(m: int) -> float:
     """τ of a matrix of m rows."""
     return 1.2 * 2.0**-53 * m * (m + 12)
@@ -192,14 +147,14 @@ def tolerance(m: int) -> float:
 
 def _distinct(G: Sums) -> Indices:
     """The first of each group of equal rows: the others, and their columns, add nothing."""
-    rows = G.words.swapaxes(0, 1) if isinstance(G, Wide) else G
+    rows = as_limbs(G).swapaxes(0, 1)
     _, group, sizes = np.unique(G.diagonal(), return_inverse=True, return_counts=True)
     alone = sizes[group] == 1  # equal rows are equal on the diagonal too
     seen = {rows[i].tobytes(): i for i in reversed(np.flatnonzero(~alone).tolist())}
     return np.sort(np.append(np.flatnonzero(alone), np.array([*seen.values()], dtype=np.intp)))
 
 
-def _unit_diagonal(G: Sums | Floats) -> tuple[Floats, list[tuple[Indices, Indices]]]:
+def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
     """G, scaled to a diagonal of ones, and the pairs whose minors float64 cannot tell from 0."""
     C = np.empty(G.shape, order="F")
     scale, pairs = 1.0 / np.sqrt(G.diagonal().astype(np.float64)), []
@@ -215,15 +170,10 @@ def _unit_diagonal(G: Sums | Floats) -> tuple[Floats, list[tuple[Indices, Indice
     return C, pairs
 
 
-def _minors_hold(G: Sums | Floats, pairs: list[tuple[Indices, Indices]]) -> bool:
+def _minors_hold(G: Sums, pairs: list[tuple[Indices, Indices]]) -> bool:
     """Whether G_ij² ≤ G_ii G_jj for some pairs."""
-    d = _integers(G.diagonal())
-    return all((_integers(G[i, j]) ** 2 <= d[i] * d[j]).all() for i, j in pairs)
-
-
-def _integers(values: Any) -> Any:
-    """Whole numbers as Python's own, which cannot overflow."""
-    return (values.astype(np.int64) if values.dtype == np.float64 else values).astype(object)
+    d = wide(G.diagonal())
+    return all((wide(G[i, j]) ** 2 <= d[i] * d[j]).all() for i, j in pairs)
 
 
 def _has_cholesky(C: Floats, diagonal: Floats, lower: bool) -> bool:

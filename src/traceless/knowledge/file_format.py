@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import wide
-from traceless.arithmetic.words import Sums
+from traceless.arithmetic.integers import Sums, wide
 from traceless.features.grid import grid_steps
 from traceless.files import facts, saving
 from traceless.knowledge.fingerprint import LANES, from_bytes
@@ -24,7 +23,7 @@ from traceless.knowledge.sample_weights import FINEST
 from traceless.knowledge.sums import Knowledge
 
 Tensors = Mapping[str, NDArray[Any]]
-_LONGEST = 128  # bytes of a sum: products of codes (2^106), weights and 2^62 rows take far fewer
+_LONGEST = 16  # bytes of a sum
 _WIDEST_OF_NONE = 2**20  # features of knowledge without rows, whose width no bytes stand behind
 _SPECIFICATION = {"features", "n_features"}
 
@@ -92,7 +91,7 @@ def width_of(triangle: int) -> int:
 
 
 def sums_in(tensors: Tensors, name: str) -> Sums:
-    """Triangles, one or one for each class: int64, or words beyond."""
+    """Triangles, one or one for each class: int64, or bytes beyond."""
     found = tensors.get(name)
     wide = found is not None and found.dtype == np.uint8
     if found is None or found.dtype.kind == "f" or found.ndim - wide not in (1, 2):

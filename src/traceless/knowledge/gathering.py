@@ -6,31 +6,26 @@ written beside it, and one matrix product adds it to the sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack, issparse
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.gram import GramSum
-from traceless.arithmetic.integers import Floats
-from traceless.arithmetic.sparse_gram import SparseGramSum, is_faster
-from traceless.arithmetic.triangle import Triangle
-from traceless.arithmetic.words import Sums
+from traceless.arithmetic.gram import GramSum, is_faster
+from traceless.arithmetic.integers import Floats, Sums
 from traceless.features.bound_map import BoundMap
 from traceless.features.grid import dense_rows, refuse
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.knowledge.responses import Classes, Responses
-from traceless.knowledge.sample_weights import units
+from traceless.knowledge.sample_weights import unit
 from traceless.progress import progress
 
 _ENTRIES = 2**19  # numbers of sparse rows that are multiplied at a time, and more of wide ones
-Band = tuple[Any, int]  # rows, as a slice or as indices, and the exponent of their weights' unit
 
 
 @dataclass(frozen=True)
@@ -57,68 +52,48 @@ class Gathering:
     fingerprint: Fingerprint | None = None
     verbose: bool = False
 
-    def pooled(self, floats: bool = False) -> tuple[Sums | Triangle, int]:
-        """Σ ω [φ; r][φ; r]ᵀ over all rows, in integers, and the exponent of their unit.
-
-        With `floats` it is a triangle in float64, of `padded` width, where all of it fits there.
-        """
-        unit = units(self.weights)
-        n = self.X.shape[0]
-        bands = [(slice(0, n), unit)] if isinstance(unit, int) else _bands(np.arange(n), unit)
-        sums = self._sums(bands, len(self.responses.names), self.responses, floats)
-        exponent = min(0, *[unit for _, unit in bands])
-        return _joined(sums, bands, exponent), exponent
+    def pooled(self) -> tuple[Sums, int]:
+        """Σ ω [φ; r][φ; r]ᵀ over all rows, in integers, and the exponent of their unit."""
+        rows, K = slice(0, self.X.shape[0]), len(self.responses.names)
+        (sums,) = self._sums([rows], K, self.responses)
+        return sums, self.unit
 
     def by_class(self, classes: Classes) -> tuple[Sums, int]:
         """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one after another, and their unit."""
-        unit = units(self.weights)
-        several = [
-            [(members, unit)] if isinstance(unit, int) else _bands(members, unit)
-            for members in classes.members()
-        ]
-        flat = [band for bands in several for band in bands]
-        sums = self._sums(flat, 1, None)
-        exponent = min([0, *[unit for _, unit in flat]])
-        totals = [_joined(islice(sums, len(bands)), bands, exponent) for bands in several]
+        totals = [*self._sums(classes.members(), 1, None)]
         width = len(self.phi.steps) + 1
         empty = np.zeros((0, width, width), dtype=np.int64)
-        return (integers.stack(totals) if totals else empty), exponent
+        return (integers.stack(totals) if totals else empty), self.unit
 
-    def triangles(self, parts: Sequence[Any]) -> Iterator[Floats | None]:
-        """Σ [φ; r][φ; r]ᵀ of each of some parts of the rows, unweighted, as upper triangles.
-
-        They are integers in float64, column-major; None if a part's are too large for that.
-        """
-        width = len(self.phi.steps) + len(self.responses.names)
-        total = GramSum(width)
-        for part in progress(parts, "learning", True) if self.verbose else parts:
-            for rows in chunks(part, _chunk_rows(width)):
-                self._add_chunk(total, rows, 0, self.responses)
-            yield total.taken()
+    @cached_property
+    def unit(self) -> int:
+        """The exponent of the unit of the weights, and so of the sums."""
+        return unit(self.weights)
 
     def _sums(
-        self, bands: Sequence[Band], extra: int, responses: Responses | None, floats: bool = False
-    ) -> Iterator[Any]:
-        """The sums of one band of rows after another, each in its own unit.
+        self, several: Sequence[Any], extra: int, responses: Responses | None
+    ) -> Iterator[Sums]:
+        """The sums of rows, and of other rows, one after another.
 
         Beside the features stand the responses, or 1 where rows are of one class.
         """
         width = len(self.phi.steps) + extra
         size = self._sparse_rows or _chunk_rows(width)
-        parts = [chunks(rows, size) for rows, _ in bands]
+        parts = [chunks(rows, size) for rows in several]
         every = [rows for part in parts for rows in part]
         watched = progress(every, "learning", True) if self.verbose else iter(every)
-        for (_, unit), part in zip(bands, parts, strict=True):
-            total, sparse = GramSum(width), SparseGramSum(width)
+        for part in parts:
+            total = GramSum(width)
             for rows in islice(watched, len(part)):
-                if not self._sparse_rows or not self._add_sparse(sparse, rows, unit, responses):
+                if not self._sparse_rows or not self._add_sparse(total, rows, responses):
                     for few in chunks(rows, _chunk_rows(width)):
-                        self._add_chunk(total, few, unit, responses)
-            if (sums := sparse.total()) is not None:
-                total.join(sums)
-            triangle = total.taken() if floats and self.weights is None else None
-            yield total.total() if triangle is None else Triangle(triangle.T)
+                        self._add_chunk(total, few, responses)
+            yield total.total()
         next(watched, None)  # so that it says that all is done
+
+    def _heavy(self, rows: Any) -> Floats | None:
+        """The weights of some rows in their unit: whole numbers."""
+        return None if self.weights is None else np.ldexp(self.weights[rows], -self.unit)
 
     @cached_property
     def _sparse_rows(self) -> int:
@@ -132,9 +107,7 @@ class Gathering:
             return 0
         return max(1024, (_ENTRIES + width**2 // 8) // max(int(numbers.mean()), K))
 
-    def _add_sparse(
-        self, total: SparseGramSum, rows: Any, unit: int, responses: Responses | None
-    ) -> bool:
+    def _add_sparse(self, total: GramSum, rows: Any, responses: Responses | None) -> bool:
         """Add the products of sparse rows; False where these have to be made dense."""
         codes = self.phi.sparse_codes(self.X, rows)
         if codes is None:
@@ -143,9 +116,7 @@ class Gathering:
         beside = np.ones((n, total.width - len(self.phi.steps)))
         if responses is not None:
             responses.encode(rows, beside)
-        whole = None if weights is None else np.ldexp(weights, -unit)
-        if not total.add(hstack([codes, csr_matrix(beside)], "csr"), whole):
-            return False
+        total.add_sparse(hstack([codes, csr_matrix(beside)], "csr"), self._heavy(rows))
         if self.fingerprint is not None:
             parts = (chunks(some, _chunk_rows(total.width)) for some in (rows, slice(0, n)))
             for few, own in zip(*parts, strict=True):
@@ -153,10 +124,9 @@ class Gathering:
                 self.fingerprint.add(self.responses.as_bytes(few), heavy, codes[own].toarray())
         return True
 
-    def _add_chunk(self, total: GramSum, rows: Any, unit: int, responses: Responses | None) -> None:
+    def _add_chunk(self, total: GramSum, rows: Any, responses: Responses | None) -> None:
         """Code some rows, write their responses beside them, and add their products."""
         values = dense_rows(self.X, rows)
-        weights = None if self.weights is None else self.weights[rows]
         J = len(self.phi.steps)
         block = total.block(len(values))
         codes = block[:, :J]
@@ -169,20 +139,9 @@ class Gathering:
         if not bound <= integers.LARGEST and not integers.peak(codes) <= integers.LARGEST:
             refuse(codes, self.phi.steps, values, "Feature")  # large, infinite or NaN
         if self.fingerprint is not None:  # of codes that are integers, and not weighted yet
+            weights = None if self.weights is None else self.weights[rows]
             self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
-        total.add(block, bound, None if weights is None else np.ldexp(weights, -unit))
-
-
-def _bands(rows: NDArray[np.intp], unit: NDArray[np.int64]) -> list[Band]:
-    """Some rows, cut by the units of their weights."""
-    each = unit[rows]
-    return [(rows[each == found], found) for found in np.unique(each).tolist()]
-
-
-def _joined(sums: Iterable[Sums], bands: Sequence[Band], exponent: int) -> Sums:
-    """The sums of several bands in one unit."""
-    shifts = [unit - exponent for _, unit in bands]
-    return reduce(integers.add, map(integers.shift_left, sums, shifts))
+        total.add(block, bound, self._heavy(rows))
 
 
 def chunks(rows: Any, size: int) -> list[Any]:

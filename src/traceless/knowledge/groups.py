@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import Integers
-from traceless.arithmetic.words import Sums
+from traceless.arithmetic.gram import ROOM, small_product
+from traceless.arithmetic.integers import Integers, Sums
 from traceless.exceptions import MismatchError
 from traceless.features.grid import dense_rows
 from traceless.knowledge.responses import (
@@ -30,7 +30,7 @@ from traceless.knowledge.responses import (
     responses_of,
     union,
 )
-from traceless.knowledge.sample_weights import rounded_weights, units
+from traceless.knowledge.sample_weights import rounded_weights, unit
 from traceless.knowledge.specifications import check_same_specification, check_targets
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
 from traceless.knowledge.values import has_missing
@@ -229,14 +229,11 @@ class GroupRecipe(Recipe):
             weights = rounded_weights(X[:, self.weight], len(X))
             X = np.delete(X, self.weight, axis=1)
         responses = responses_of(y, weights, self.task, self.target_resolution)
-        names, unit = responses.names, units(weights)
+        names, bits = responses.names, -unit(weights)
         counts = self._counts(y, group, weights, len(keys), names)
         width = len(self.phi.steps) + len(names)
         sums = np.zeros((len(keys), width, width), dtype=np.int64)
-        bits, wide = 0, np.arange(len(keys))
-        if isinstance(unit, int):  # else the weights span more than one product can hold
-            bits = max(0, -unit)
-            wide = self._add(sums, X, responses, group, weights, bits)
+        wide = self._add(sums, X, responses, group, weights, bits)
         sums[wide], counts[wide] = 0, 0
         recipe = self.of_one_group
         table = KnowledgeTable(recipe, keys, names, counts, sums, bits)
@@ -274,16 +271,17 @@ class GroupRecipe(Recipe):
             Z = np.empty((part.stop - part.start, sums.shape[1]))
             self.phi.encode(dense_rows(X, part), Z[:, :J])
             responses.encode(part, Z[:, J:])
-            weighted = Z if weights is None else Z * np.ldexp(weights[part], bits)[:, None]
+            heavy = None if weights is None else np.ldexp(weights[part], bits)
             starts = np.flatnonzero(np.diff(group[part], prepend=-1))
             for a, b in pairwise([*starts.tolist(), len(Z)]):
-                g, left, right = group[start + a], Z[a:b].T, weighted[a:b]
-                size = float(np.vdot(left.T, right)) * (1 + 1e-6)  # bounds all their products
+                g, rows, own = group[start + a], Z[a:b], None if heavy is None else heavy[a:b]
+                weighted = rows if own is None else rows * own[:, None]
+                size = float(np.vdot(rows, weighted)) * (1 + 1e-6)  # bounds all their products
                 energy[g] += size
-                if size <= integers.LARGEST:
-                    sums[g] += (left @ right).astype(np.int64)
-                elif energy[g] <= _INT64 and len(right) * len(left) ** 2 <= _FEW:
-                    sums[g] += left.astype(np.int64) @ right.astype(np.int64)
+                if size <= ROOM:
+                    sums[g] += small_product(rows, own)
+                elif energy[g] <= _INT64 and len(rows) * rows.shape[1] ** 2 <= _FEW:
+                    sums[g] += rows.astype(np.int64).T @ weighted.astype(np.int64)
                 else:
                     energy[g] = np.inf
         return np.flatnonzero(~(energy <= _INT64))

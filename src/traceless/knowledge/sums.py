@@ -28,16 +28,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import Floats, Integers, wide
-from traceless.arithmetic.triangle import Triangle
-from traceless.arithmetic.words import Sums, Wide
+from traceless.arithmetic.integers import Integers, Sums, Wide, wide
 from traceless.device.tensors import (
     check_rows,
     is_on_device,
@@ -128,14 +126,12 @@ class Recipe:
             kind = TensorGathering
         gathering = kind(self.phi, X, responses, weights, prints, self.verbose)
         if not self.classwise:
-            sums, exponent = gathering.pooled(floats=prints is None)
+            sums, exponent = gathering.pooled()
         elif isinstance(responses, Classes):
             sums, exponent = gathering.by_class(responses)
         else:
             said = SAID[self.task].capitalize()
             raise ValueError(f"{said} has no classes to keep apart: leave classwise out.")
-        if isinstance(sums, Triangle):
-            return Knowledge.of_triangle(self, responses.names, responses.counts, sums.lower.T)
         return Knowledge(
             dict(self.specification),
             self.task,
@@ -193,14 +189,13 @@ class Knowledge(saving.Savable):
     total: Sums
     weight_bits: int = 0
     fingerprint: Lanes | None = None
-    triangle: ClassVar[Floats | None] = None  # the upper one, of those that have one
 
     def __post_init__(self) -> None:
         """Copy arrays that somebody else could write to; our own come read-only."""
         for name in ("total", "fingerprint"):
             array = integers.as_sums(getattr(self, name))
-            held = array.words if isinstance(array, Wide) else array
-            if held is not None and (held.base is not None or held.flags.writeable):
+            held = array.limbs if isinstance(array, Wide) else array
+            if held is not None and not _is_ours(held):
                 object.__setattr__(self, name, _read_only(array.copy()))
 
     @classmethod
@@ -252,42 +247,6 @@ class Knowledge(saving.Savable):
         phi = feature_map if isinstance(feature_map, BoundMap) else feature_map.bind(X.shape[1])
         recipe = Recipe(phi, task, target_resolution, classwise, fingerprint, verbose)
         return recipe.knowledge((X, y, sample_weight))
-
-    @classmethod
-    def of_triangle(
-        cls,
-        like: Knowledge | Recipe,
-        responses: tuple[Label, ...],
-        counts: Sequence[int],
-        triangle: Floats,
-    ) -> Knowledge:
-        """Of sums that are a triangle in float64 (`traceless.knowledge.triangular`).
-
-        It is the upper one, column-major, at least as wide as the sums. `total` is made of it
-        when it is asked for.
-        """
-        known = cls.__new__(cls)
-        known.__dict__.update(
-            specification=dict(like.specification),
-            task=like.task,
-            responses=responses,
-            counts=tuple(counts),
-            weight_bits=0,
-            fingerprint=None,
-            n_outputs=like.n_outputs,
-            classwise=False,
-            triangle=_read_only(triangle),
-        )
-        return known
-
-    def __getattr__(self, name: str) -> Any:
-        triangle = self.__dict__.get("triangle")
-        if name != "total" or triangle is None:
-            return self.__getattribute__(name)  # raises what it has raised
-        width = self.n_outputs + len(self.responses)
-        total = _read_only(Triangle(triangle.T[:width, :width]).whole())
-        self.__dict__["total"] = total
-        return total
 
     # --- the group ---------------------------------------------------------------------
 
@@ -490,21 +449,18 @@ class Knowledge(saving.Savable):
     @property
     def response_sums(self) -> Integers:
         """Σ ω φ rᵀ, J × K: per class the sum of φ, or per target Σφy."""
-        J, triangle = self.n_outputs, self.triangle
-        if triangle is not None:
-            return np.asarray(triangle[:J, J : J + len(self.responses)].astype(np.int64))
-        total = self.total
-        return integers.as_array(total[:, J, :J].T if self.classwise else total[:J, J:])
+        J, total = self.n_outputs, self.total
+        if self.classwise:
+            return integers.as_array(total[:, J, :J]).T
+        return integers.as_array(total[:J, J:])
 
     def normal_equations(self) -> tuple[Any, Integers]:
-        """Σ ω φφᵀ and Σ ω φ rᵀ, for an exact solve: the first may be a `Triangle`."""
-        J, triangle = self.n_outputs, self.triangle
-        gram = self.feature_gram if triangle is None else Triangle(triangle.T[:J, :J])
-        return gram, self.response_sums
+        """Σ ω φφᵀ and Σ ω φ rᵀ, for an exact solve."""
+        return self.feature_gram, self.response_sums
 
     def large_features(self) -> NDArray[np.intp]:
         """The features that take some 2^42 steps of their grid, as seconds since 1970 do."""
-        if self.triangle is not None or not isinstance(self.total, Wide):
+        if not isinstance(self.total, Wide):
             return np.empty(0, dtype=np.intp)
         squares = sum(m.diagonal() for m in (self.total if self.classwise else (self.total,)))
         mean = (squares[: self.n_outputs] >> self.weight_bits) // max(self.n_samples, 1)
@@ -623,5 +579,15 @@ class Knowledge(saving.Savable):
 
 def _read_only(ours: Any) -> Any:
     """An array that nobody else has, never to be written to again."""
-    (ours.words if isinstance(ours, Wide) else ours).setflags(write=False)
+    held = ours.limbs if isinstance(ours, Wide) else ours
+    held.setflags(write=False)
+    if isinstance(held.base, np.ndarray):
+        held.base.setflags(write=False)
     return ours
+
+
+def _is_ours(held: NDArray[Any]) -> bool:
+    """Whether neither an array nor the one whose memory it shares can be written to."""
+    if held.flags.writeable or held.base is None:
+        return not held.flags.writeable
+    return isinstance(held.base, np.ndarray) and _is_ours(held.base)

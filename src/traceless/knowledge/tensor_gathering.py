@@ -18,8 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Floats, peak
-from traceless.arithmetic.words import Sums
+from traceless.arithmetic.integers import Floats, Sums, peak
 from traceless.device.cutting import BEYOND, MOST, cut, digits_for
 from traceless.device.encoders import Encoder
 from traceless.device.gram import CHUNK, ROWS, Block, TensorGram, has_small_products
@@ -32,7 +31,7 @@ from traceless.device.memory import (
     touched,
 )
 from traceless.device.tensors import Fetched, HostRows, Tensor, kind_of, to_array
-from traceless.knowledge.gathering import Band, Gathering, chunks
+from traceless.knowledge.gathering import Gathering, chunks
 from traceless.knowledge.responses import Classes, Responses, check_one_type, label_of
 from traceless.progress import progress
 
@@ -81,22 +80,22 @@ class TensorGathering(Gathering):
     """How rows on a device, or on their way there, are gathered; see `Gathering`."""
 
     def _sums(
-        self, bands: Sequence[Band], extra: int, responses: Responses | None, floats: bool = False
-    ) -> Iterator[Any]:
+        self, several: Sequence[Any], extra: int, responses: Responses | None
+    ) -> Iterator[Sums]:
         device = self.X.device
         if not Encoder.takes(self.phi) or device.type in _NO_FLOAT64:
             X = to_array(self.X) if isinstance(self.X, HostRows) else _Fetched(self.X)
             beside = self.responses, self.weights, self.fingerprint, self.verbose
-            yield from Gathering(self.phi, X, *beside)._sums(bands, extra, responses, floats)
+            yield from Gathering(self.phi, X, *beside)._sums(several, extra, responses)
             return
         encoder = Encoder(self.phi, device)
         most = block_rows(self.X, ROWS) if isinstance(self.X, HostRows) else ROWS
-        for rows, unit in bands:
-            work = partial(self._sum, Blocks(self, encoder, unit, extra, responses), rows)
+        for rows in several:
+            work = partial(self._sum, Blocks(self, encoder, extra, responses), rows)
             yield smaller(work, most, _FEWEST, lambda: _needs(encoder.width + extra + 1, device))
 
     def _sum(self, blocks: Blocks, rows: Any, size: int) -> Sums:
-        """The sum of one band, in blocks of so many rows; what is begun is dropped on an error."""
+        """The sum of some rows, in blocks of so many rows; what is begun is dropped on an error."""
         hashed = None if self.fingerprint is None else self.fingerprint.lanes.copy()
         try:
             return blocks.total(rows, size)
@@ -113,11 +112,10 @@ class Blocks:
         self,
         gathering: TensorGathering,
         encoder: Encoder,
-        unit: int,
         extra: int,
         responses: Responses | None,
     ) -> None:
-        self.of, self.encoder, self.unit, self.responses = gathering, encoder, unit, responses
+        self.of, self.encoder, self.responses = gathering, encoder, responses
         self.device, self.bias = gathering.X.device, int(gathering.phi.has_bias)
         self.extra, self.beside = extra, self.bias + extra
         plain = gathering.weights is None and gathering.fingerprint is None
@@ -220,12 +218,12 @@ class Blocks:
         codes, largest = self.encoder.checked(X)
         beside, most = self._encoded(rows, len(X))
         Z = torch.cat([codes, beside], 1)
-        J, weights = len(self.of.phi.steps), self.of.weights
-        own = None if weights is None else weights[rows]
+        J, weights, own = len(self.of.phi.steps), self.of.weights, self.of._heavy(rows)
         if self.of.fingerprint is not None:
-            self.of.fingerprint.add(self.of.responses.as_bytes(rows), own, to_array(Z[:, :J]))
+            held = None if weights is None else weights[rows]
+            self.of.fingerprint.add(self.of.responses.as_bytes(rows), held, to_array(Z[:, :J]))
         if own is not None:
-            own = torch.from_numpy(np.ldexp(own, -self.unit)).to(self.device)
+            own = torch.from_numpy(own).to(self.device)
         self.gram.add_codes(Z, max(largest, most), own)
 
     def _encoded(self, rows: Any, n: int) -> tuple[Tensor, float]:

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import indexable
 
-from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.arithmetic.integers import Floats, Integers, Sums, wide
 from traceless.arithmetic.products import Coefficients
-from traceless.arithmetic.words import Sums
 from traceless.device.tensors import on_host, taken_rows
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares

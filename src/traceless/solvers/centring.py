@@ -11,8 +11,7 @@ and intercepts β' of φ' and β of φ that differ by a known sum:
 
 S' is what float64 can factor (columns of 1e6 ± 1: a condition of 1.3 where S has 3e13), and
 predictions are made from φ', w and β', which have no digits to cancel. S'_jj ≤ S_jj + n/4, and
-S' is positive semidefinite: where its diagonal fits into int64, sums modulo 2^64 are exact. The
-others, rows and columns of few features, are made in Python integers.
+S' is positive semidefinite: no entry is larger than the largest on the diagonal.
 """
 
 from __future__ import annotations
@@ -21,14 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from traceless.arithmetic.integers import Integers, as_sums, wide
-from traceless.arithmetic.triangle import Triangle
-from traceless.arithmetic.words import Sums, Wide, with_rows
+from traceless.arithmetic.core import core
+from traceless.arithmetic.integers import Integers, Sums, Wide, as_limbs, as_sums, made, wide
 
 _FARTHEST = 2.0**51  # a code less a shift stays below 2^53 for codes up to 1.5 · 2^52
 _FITS = 2**62
-_WORD = 2**64 - 1
-_CACHE = 2**14  # integers that are worked on together
 
 
 def whole_means(S: Any) -> Integers:
@@ -39,37 +35,10 @@ def whole_means(S: Any) -> Integers:
     return np.asarray(m.astype(np.int64))
 
 
-def shifted(S: Any, m: Integers) -> Any:
+def shifted(S: Any, m: Integers) -> Sums:
     """Σφ'φ'ᵀ of the features φ' = φ - m, where the last of φ is 1."""
-    if isinstance(S, Triangle):
-        return S.shifted(m) or shifted(S.whole(), m)
-    S = as_sums(S)
-    s, n = S[-1], int(S[-1, -1])
-    if not isinstance(S, Wide) and _size(S.diagonal()) + 2 * _size(m) * (_size(s) + 1) < _FITS:
-        return _moved(S, m, s - n * m, s)  # all products fit
-    wide_s, wide_m = wide(s), wide(m)
-    new = wide_s - n * wide_m
-    new[-1] = n
-    diagonal = wide(S.diagonal()) - wide_m * (wide_s + new)
-    diagonal[-1] = n
-    low = S.words[0].view(np.int64) if isinstance(S, Wide) else S
-    out = _moved(low, m, _low_word(new), _low_word(wide_s))
-    large = np.flatnonzero(diagonal >= _FITS)
-    if not large.size:
-        return out
-    rows = wide(S[large]) - wide_m[large, None] * new - wide_s[large, None] * wide_m
-    return with_rows(out, large, rows)
-
-
-def _moved(S: Integers, m: Integers, new: Integers, s: Integers) -> Integers:
-    """S - m new' - s m', modulo 2^64, a few rows at a time."""
-    out = np.empty(S.shape, dtype=np.int64)
-    size = max(1, _CACHE // len(S))
-    for start in range(0, len(S), size):
-        rows = slice(start, start + size)
-        np.subtract(S[rows], m[rows, None] * new, out=out[rows])
-        out[rows] -= s[rows, None] * m
-    return out
+    limbs = np.ascontiguousarray(as_limbs(as_sums(S)))
+    return made(S.shape, lambda out: core.centred(limbs, m, out))
 
 
 def shifted_right_side(Q: Sums, m: Integers) -> Integers:
@@ -81,8 +50,3 @@ def shifted_right_side(Q: Sums, m: Integers) -> Integers:
 
 def _size(a: Integers) -> int:
     return max(int(a.max(initial=0)), -int(a.min(initial=0)))
-
-
-def _low_word(a: Integers) -> Integers:
-    """Python integers modulo 2^64, as int64."""
-    return np.asarray((a & _WORD).astype(np.uint64).view(np.int64))

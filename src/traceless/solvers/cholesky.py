@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from traceless.arithmetic.integers import Floats, Integers, add, wide
+from traceless.arithmetic.integers import Floats, Integers, Sums, add, wide
 from traceless.arithmetic.products import Coefficients
-from traceless.arithmetic.words import Sums
 from traceless.device.tensors import device_for
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.responses import Label, n_rows
-from traceless.knowledge.triangular import changed
 from traceless.solvers.centring import whole_means
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.moments import Moments, moments
@@ -30,8 +28,6 @@ from traceless.solvers.solve import solve, weighted
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
-
-_FEW = 2048  # rows whose codes are made at once; where there are more features, as many as these
 
 
 class Cholesky:
@@ -95,11 +91,6 @@ class Cholesky:
             Whether the rows to be forgotten are known to be held, so that sums need no check.
         """
         known = self.knowledge()
-        sides = [(sign, rows) for rows, sign in ((add, 1), (forget, -1)) if rows is not None]
-        if all(_are_few(rows, self.recipe) for _, rows in sides):
-            after = changed(self.recipe, known, sides, certain)
-            if after is not None:
-                return type(self)(self.recipe, after)
         if add is not None:
             known = known + gather(add)
         if forget is not None:
@@ -149,13 +140,6 @@ class Cholesky:
             found = known, question, make(known)
             self._answers = {**self._answers, name: found}
         return found[2]
-
-
-def _are_few(rows: Any, recipe: Recipe) -> bool:
-    """Whether rows are in memory, and so few that a matrix of all their codes may be made."""
-    if not isinstance(rows, tuple) or not isinstance(rows[0], np.ndarray):
-        return False
-    return len(rows[0]) <= max(_FEW, recipe.n_outputs)
 
 
 def solved(

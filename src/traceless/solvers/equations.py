@@ -21,9 +21,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dger, dnrm2
+from scipy.linalg.blas import dnrm2
 
-from traceless.arithmetic.integers import LARGEST, Floats, Integers
+from traceless.arithmetic.integers import Floats
 from traceless.solvers.inverse import Inverse
 from traceless.solvers.stored import symmetric_times
 
@@ -45,26 +45,6 @@ class Equations:
     T: Floats
     steps: Floats
     V: Floats
-
-    @classmethod
-    def of(cls, triangle: Floats, steps: Floats, m: Integers, K: int) -> Equations | None:
-        """Of the sums of features less m steps and K responses; None where these do not fit.
-
-        S_jk - m_j s_k - (s_j - n m_j) m_k as in `traceless.solvers.centring`.
-        """
-        J = len(steps)
-        A, V = triangle, triangle[:J, J : J + K]
-        if m.any():
-            shift, s, n = m.astype(np.float64), A[:J, J - 1].copy(), A[J - 1, J - 1]
-            far, most = np.abs(shift).max(), np.abs(V).max(initial=0.0)
-            largest = np.abs(s).max() + n * far
-            if not A.diagonal().max() + far * (2.0 * largest + most) <= LARGEST / 2:
-                return None
-            A = A[:J, :J].copy(order="F")
-            A = dger(-1.0, shift, s, a=A, overwrite_a=True)
-            A = dger(-1.0, s - n * shift, shift, a=A, overwrite_a=True)
-            V = V - shift[:, None] * V[-1]
-        return cls(A, steps, V * steps[:, None])
 
     def matrix(self) -> Floats:
         """S in new memory, of which the upper triangle is meaningful."""

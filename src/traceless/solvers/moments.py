@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
-from traceless.arithmetic.integers import Floats
-from traceless.arithmetic.words import Sums
+from traceless.arithmetic.integers import Floats, Sums
 from traceless.exceptions import ConditionError
 from traceless.features.feature_map import BoundMap
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means

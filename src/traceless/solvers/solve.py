@@ -51,7 +51,7 @@ from scipy.linalg.blas import dsymm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from traceless.arithmetic.core import core
-from traceless.arithmetic.integers import Floats, Integers, nearest, wide
+from traceless.arithmetic.integers import Floats, Integers, Wide, as_limbs, nearest, wide
 from traceless.arithmetic.plain import Limbs, integers, limbs, put
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
@@ -385,13 +385,10 @@ class _Twofold:
 
 def _limbs(S: Any) -> Limbs:
     """A matrix of integers in limbs."""
-    if not isinstance(S, np.ndarray):
-        S = S.words if hasattr(S, "words") else S.whole()
-    if S.dtype == object:
-        return limbs(S)
-    if S.dtype == np.uint64:
-        return np.ascontiguousarray(S)
-    return np.ascontiguousarray(S, dtype=np.int64).view(np.uint64)[None]
+    if not isinstance(S, Wide) and S.dtype == np.uint64:
+        return S
+    S = limbs(S) if S.dtype == object and isinstance(S, np.ndarray) else as_limbs(S)
+    return np.ascontiguousarray(S)
 
 
 def _pieces(a: Integers) -> Iterator[tuple[int, NDArray[np.int64]]]:

@@ -36,7 +36,6 @@ from traceless.features.feature_map import BoundMap
 from traceless.knowledge.feasibility import check_counts, response_names
 from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
-from traceless.knowledge.triangular import changed, triangular
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
@@ -328,9 +327,6 @@ class Woodbury(Cholesky):
                 X, y = (np.concatenate([rows[k] for rows in several]) for k in (0, 1))
                 weights = [np.ones(len(X)) if w is None else w for X, _, w in several]
                 sides.append((sign, (X, y, np.concatenate(weights))))
-        after = changed(self.recipe, known, sides, certain=True)
-        if after is not None:
-            return after
         for sign, rows in sides:
             part = self.recipe.knowledge(rows)
             known = known + part if sign > 0 else known - part
@@ -418,16 +414,11 @@ class Woodbury(Cholesky):
 def _equations(known: Knowledge, steps: Floats, offset: Floats) -> Equations:
     """The normal equations of features less an offset."""
     m = np.rint(offset / steps).astype(np.int64)
-    held = triangular(known)
-    if held is not None and held.triangle is not None:
-        found = Equations.of(held.triangle, steps, m, len(known.responses))
-        if found is not None:
-            return found
     unit = 2.0**-known.weight_bits
     gram, right = known.feature_gram, known.response_sums
     if m.any():
         gram, right = shifted(gram, m), shifted_right_side(right, m)
-    S = gram.astype(np.float64, order="F")
+    S = np.asfortranarray(gram.astype(np.float64))
     S *= unit
     return Equations(S, steps, right.astype(np.float64) * (steps[:, None] * unit))
 
