@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as npst
 from cases import exact_gram, whole
 from traceless.arithmetic.integers import narrow
 from traceless.features import Linear
+from traceless.knowledge import feasibility
 from traceless.knowledge.feasibility import can_be_semidefinite
 
 PHI = Linear()
@@ -61,3 +62,15 @@ def test_what_rows_add_up_to_is_never_refused(Z, bits):
     weights = np.array([(k * 7919) % (1 << bits) + 1 for k in range(len(Z))], dtype=object)
     assert can_be_semidefinite(narrow(exact_gram(Z)))
     assert can_be_semidefinite(narrow(exact_gram(Z, weights)))
+
+
+def test_one_blas_may_break_down_where_another_does_not(monkeypatch):
+    """Beyond 100 rows, an eigenvalue so near to 0 refuses nothing, whatever BLAS says."""
+    m = 120
+    for times, possible in ((2, True), (40, False)):
+        share = (1 + times * feasibility.tolerance(m)) / m
+        G = np.rint(2.0**52 * (np.eye(m) - share)).astype(np.int64)
+        assert can_be_semidefinite(G) == possible
+        with monkeypatch.context() as patch:
+            patch.setattr(feasibility, "_has_cholesky", lambda *_, **__: False)
+            assert can_be_semidefinite(G) == possible

@@ -43,7 +43,14 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.special import stdtrit
 
-from traceless.arithmetic.integers import Floats, Integers, Sums, matrix_times, whole_over_powers, wide
+from traceless.arithmetic.integers import (
+    Floats,
+    Integers,
+    Sums,
+    matrix_times,
+    whole_over_powers,
+    wide,
+)
 from traceless.arithmetic.products import Coefficients
 from traceless.features.feature_map import BoundMap
 from traceless.solvers.moments import Moments
