@@ -15,7 +15,7 @@ out of R, below 2^-120 times X, is added in float64. X is added up in double-dou
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,15 @@ from traceless.arithmetic.integers import Floats, Integers, nearest, powers, wid
 from traceless.device.matrices import TensorMatrix, sent
 from traceless.device.memory import OutOfMemoryError
 from traceless.device.tensors import to_array
-from traceless.solvers.class_weights import Coding
-from traceless.solvers.ridge import Ridge
+
+if TYPE_CHECKING:
+    from traceless.solvers.class_weights import Coding
+    from traceless.solvers.ridge import Ridge
 
 U = 2.0**-53  # unit roundoff
 _DIGIT_BITS = 44  # at most, for each step: what float64 gives a well-conditioned system
-_PLANES = 12
+_PLANES = 12  # of fractions that end
+_FRACTION_BITS = 120  # of those that have no end: as many as three steps of digits
 _STEPS = 6
 _ENOUGH = 86  # bits from which on it is asked what they decide
 _GUARD = 60  # bits of an intercept below the last digit
@@ -106,7 +109,8 @@ class System:
         J, own = len(S), S.diagonal().astype(np.int64)
         if not max(ridge.near.max(), own.max()) < 2.0**61:
             raise HardError
-        self.on, whole = on, own + ridge.whole()
+        numerators, denominator = ridge.fractions
+        self.on, whole = on, own + (numerators // denominator).astype(np.int64)
         m = int(whole.max() + 1).bit_length() + 1  # |S_ij| < 2^m, S being semidefinite
         self.h = m // 2
         # pieces of digits up to 2^g: J products with a limb stay below 2^53
@@ -115,7 +119,7 @@ class System:
         if m > 62 or self.bits < 24:
             raise HardError
         self.plane_bits = 61 - self.bits  # times a digit, a plane stays below 2^62
-        planes, rest = ridge.planes(self.plane_bits, _PLANES)
+        planes, rest = _planes(ridge, self.plane_bits)
         self.planes = on.there(np.array(planes)) if planes else None
         self.has_rest = bool(rest.any())
         self.rest = on.there(rest)
@@ -226,6 +230,19 @@ class System:
         rest = rest * self.weight
         spread: Floats = self.weight * self.on.sqrt((rest * rest).sum(axis=0)) * (1 + 1e-6)
         return spread
+
+
+def _planes(ridge: Ridge, bits: int) -> tuple[list[Integers], Floats]:
+    """Fractional parts as Σ_k plane_k 2^(-bits (k+1)) + rest, the rest in float64."""
+    numerators, denominator = ridge.fractions
+    ends = denominator & (denominator - 1) == 0
+    n = -(-(denominator.bit_length() - 1 if ends else _FRACTION_BITS) // bits)
+    n = min(n, _PLANES) if ends else n
+    together = numerators % denominator << n * bits
+    rest = nearest(together % denominator, np.array(denominator, dtype=object))
+    together //= denominator
+    planes = [(together >> k * bits) & ((1 << bits) - 1) for k in reversed(range(n))]
+    return [p.astype(np.int64)[:, None] for p in planes], np.ldexp(rest, -n * bits)[:, None]
 
 
 class _Residual:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from traceless.features.feature_map import BoundMap
     from traceless.knowledge.sums import Knowledge
 
-_FRACTION_BITS = 120  # of a ridge that has no end: as many as three steps of digits
 _TINY, _HUGE = np.finfo(np.float64).tiny, np.finfo(np.float64).max
 
 
@@ -118,30 +117,3 @@ class Ridge:
             return self._numerators, self._denominator
         numerators, places = whole_over_powers(self.near)
         return numerators, 1 << places
-
-    def planes(self, bits: int, most: int) -> tuple[list[Integers], Floats]:
-        """Fractional parts as Σ_k plane_k 2^(-bits (k+1)) + rest, the rest in float64.
-
-        The planes of float64 numbers leave no rest, unless there would be more than `most`. Those
-        of other fractions have no end: as many as hold 120 bits, and a rest of 53 bits, are enough.
-        """
-        planes: list[Integers] = []
-        if self._numerators is None:
-            rest = np.modf(self.near)[0]
-            while rest.any() and len(planes) < most:
-                rest, plane = np.modf(np.ldexp(rest, bits))
-                planes.append(plane.astype(np.int64)[:, None])
-            return planes, np.ldexp(rest, -bits * len(planes))[:, None]
-        n, denominator = -(-_FRACTION_BITS // bits), np.array(self._denominator, dtype=object)
-        fraction = self._numerators % denominator << n * bits
-        together, rest = fraction // denominator, nearest(fraction % denominator, denominator)
-        for k in reversed(range(n)):
-            plane = (together >> k * bits) & ((1 << bits) - 1)
-            planes.append(plane.astype(np.int64)[:, None])
-        return planes, np.ldexp(rest, -n * bits)[:, None]
-
-    def whole(self) -> Integers:
-        """The numbers, rounded down, as int64: for numbers below 2^62."""
-        if self._numerators is None:
-            return np.floor(self.near).astype(np.int64)
-        return (self._numerators // self._denominator).astype(np.int64)

@@ -385,10 +385,9 @@ class _Twofold:
 
 def _limbs(S: Any) -> Limbs:
     """A matrix of integers in limbs."""
-    if not isinstance(S, Wide) and S.dtype == np.uint64:
-        return S
-    S = limbs(S) if S.dtype == object and isinstance(S, np.ndarray) else as_limbs(S)
-    return np.ascontiguousarray(S)
+    if isinstance(S, Wide) or S.dtype == np.int64:
+        return np.ascontiguousarray(as_limbs(S))
+    return np.ascontiguousarray(S if S.dtype == np.uint64 else limbs(S))
 
 
 def _pieces(a: Integers) -> Iterator[tuple[int, NDArray[np.int64]]]:
