@@ -260,7 +260,7 @@ def twofold_factor(A: Floats, n: int, threads: int) -> int:  # noqa: ARG001
             return p
         rows, column = np.s_[p + 1 :], A[:, p + 1 :, p].copy()
         A[:, rows, p] = ratio = _divide(column, A[:, p, p, None])
-        A[:, rows, rows] = _less_product(A[:, rows, rows], ratio[:, :, None], column[:, None])
+        A[:, rows, rows] = less_product(A[:, rows, rows], ratio[:, :, None], column[:, None])
     return n
 
 
@@ -268,10 +268,10 @@ def twofold_solve(A: Floats, B: Floats) -> None:
     """B ← A⁻¹B for A = L D Lᵀ."""
     n = A.shape[1]
     for k in range(n):
-        B[:, k + 1 :] = _less_product(B[:, k + 1 :], A[:, k + 1 :, k, None], B[:, k, None])
+        B[:, k + 1 :] = less_product(B[:, k + 1 :], A[:, k + 1 :, k, None], B[:, k, None])
     B[:] = _divide(B, A.diagonal(axis1=1, axis2=2)[:, :, None])
     for k in range(n - 1, 0, -1):
-        B[:, :k] = _less_product(B[:, :k], A[:, k, :k, None], B[:, k, None])
+        B[:, :k] = less_product(B[:, :k], A[:, k, :k, None], B[:, k, None])
 
 
 def two_sum(a: Any, b: Any) -> Any:
@@ -286,7 +286,7 @@ def _tidy(a: Floats, b: Floats) -> Floats:
     return np.array([s, b - (s - a)])
 
 
-def _less_product(x: Floats, a: Floats, b: Floats) -> Floats:
+def less_product(x: Floats, a: Floats, b: Floats) -> Floats:
     """A sum of x and -a b."""
     p, (ah, al), (bh, bl) = a[0] * b[0], _halves(a[0]), _halves(b[0])
     error = ((ah * bh - p) + ah * bl + al * bh) + al * bl
@@ -305,9 +305,9 @@ def _halves(a: Floats) -> tuple[Floats, Floats]:
 def _divide(a: Floats, b: Floats) -> Floats:
     zero = np.zeros_like(a[0])
     first = a[0] / b[0]
-    rest = _less_product(a, b, np.array([first, zero]))
+    rest = less_product(a, b, np.array([first, zero]))
     second = rest[0] / b[0]
-    rest = _less_product(rest, b, np.array([second, zero]))
+    rest = less_product(rest, b, np.array([second, zero]))
     high, low = _tidy(first, second)
     s, t = two_sum(high, rest[0] / b[0]), two_sum(low, zero)
     high, low = _tidy(s[0], s[1] + t[0])

@@ -18,12 +18,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dnrm2
 
 from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.plain import less_product, two_sum
 from traceless.solvers.inverse import Inverse
 from traceless.solvers.stored import symmetric_times
 
@@ -102,7 +102,7 @@ def mended(inverse: Inverse, equations: Equations) -> tuple[float, float]:
         if size > before / 4 or _norm(step) <= 2.0**-48 * _norm(U):
             break
     x = np.cos(np.arange(1.0, len(ridge) + 1.0))[:, None]
-    y = np.asarray(ridge * x + product.times(x), dtype=np.float64)
+    y = ridge * x + sum(product.times(x))
     return size, _norm(inverse.times(y) - x) / _norm(x)
 
 
@@ -115,20 +115,22 @@ class Product:
         self._first = _first_bits(self._T, float(self._T.diagonal().max(initial=0.0)), self._bits)
         self._rest = self._T - self._first
 
-    def times(self, U: Floats) -> Any:
-        """``S U``, in the longest floats that there are."""
+    def times(self, U: Floats) -> tuple[Floats, Floats]:
+        """``S U`` in two floats, the first large."""
         J = len(self._steps)
         X = np.zeros((len(self._T), U.shape[1]), order="F")
         np.multiply(U, self._steps, out=X[:J])
         first = _first_bits(X, float(np.abs(X).max(initial=0.0)), self._bits)
         rest = symmetric_times(self._first, X - first) + symmetric_times(self._rest, X)
-        return (symmetric_times(self._first, first) + rest.astype(np.longdouble))[:J] * self._steps
+        return symmetric_times(self._first, first)[:J] * self._steps, rest[:J] * self._steps
 
 
 def _residual(product: Product, V: Floats, ridge: Floats, U: Floats) -> Floats:
-    """V - (D + S) U."""
-    left = V - (ridge * U.astype(np.longdouble) + product.times(U))
-    return np.asarray(left, dtype=np.float64)
+    """V - (D + S) U, in numbers of two floats."""
+    zero, (first, rest) = np.zeros_like(U), product.times(U)
+    high, low = less_product(*(np.array([a + zero, zero]) for a in (V, ridge, U)))
+    left, error = two_sum(high, -first)
+    return np.asarray(left + (error + (low - rest)))
 
 
 def _first_bits(A: Floats, largest: float, bits: int) -> Floats:
