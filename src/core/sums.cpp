@@ -284,6 +284,25 @@ void sparse_gram(Indices starts, Indices columns, In<double, 1> codes, Weights w
   (sums.shape(0) == 1 ? sparse_rows<uint64_t> : sparse_rows<u128>)(starts, columns, codes, w, sums);
 }
 
+// Add w z_i z_j of each row to the sums of its group, modulo 2^64. What these cannot hold, numbers
+// beyond 2^53 and weights beyond 2^64, counts as 0.
+void group_gram(Codes Z, Weights w, Indices group, Out<int64_t, 3> sums) {
+  const int64_t J = sums.shape(1);
+  std::vector<uint64_t> z(J);
+  for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
+    const uint64_t weight = !w ? 1 : w->data()[n] < 0x1p64 ? uint64_t(w->data()[n]) : 0;
+    for (int64_t j = 0; j < J; ++j) {
+      const double from = Z.data()[n * J + j];
+      z[j] = std::fabs(from) <= 0x1p53 ? uint64_t(int64_t(from)) : 0;
+    }
+    uint64_t *own = reinterpret_cast<uint64_t *>(sums.data()) + group.data()[n] * J * J;
+    for (int64_t i = 0; i < J; ++i) {
+      const uint64_t left = weight * z[i];
+      for (int64_t j = 0; left && j < J; ++j) own[i * J + j] += left * z[j];
+    }
+  }
+}
+
 // --- is the product of BLAS the product? ---------------------------------------------------------
 
 // x modulo P, at most P/2 + 1 in size, for |x| <= 2^52: nothing here is rounded but the quotient.
@@ -374,6 +393,7 @@ void bind_sums(nb::module_ &m) {
   m.def("settle", &settle, nb::arg("product").noconvert(), "J"_a, free);
   m.def("symmetric", &symmetric, sums, free);
   m.def("sparse_gram", &sparse_gram, "starts"_a, "columns"_a, "codes"_a, w, sums, free);
+  m.def("group_gram", &group_gram, "Z"_a, w, "group"_a, sums, free);
   m.def("fold", &fold, "A"_a, "B"_a, w, nb::arg("seen").noconvert(), free);
   m.def("agrees", &agrees, "product"_a, "half"_a, "seen"_a, free);
 }
