@@ -144,6 +144,9 @@ bool centred(Cube S, Indices m, OutCube out) {
 
 // --- products ----------------------------------------------------------------------------------
 
+// A weight; 0 for those so large that all numbers of their row are 0, where sums are in range.
+template <class T> T whole(double w) { return w < (sizeof(T) == 8 ? 0x1p62 : 0x1p126) ? T(w) : 0; }
+
 // Of each column v_n = w_n z_n: the zeros that end all its numbers in binary (a column of zeros has
 // 127 of them), the bits of the largest, and sum v_n^2 and sum v_n z_n in float64, to 1e-10. Where a
 // number is beyond 2^126 these are infinite.
@@ -185,7 +188,7 @@ void cut_rows(const Codes &Z, const Weights &w, const Indices &columns, const In
   for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
     const double *z = Z.data() + n * Z.shape(1);
     double *out = parts.data() + n * parts.shape(1);
-    const T weight = w ? T(w->data()[n]) : 1;
+    const T weight = w ? whole<T>(w->data()[n]) : 1;
     for (int64_t k = 0; k < m; ++k) {
       const T v = weight * T(int64_t(z[column[k]]));
       T part = rounded(v, shift[k]);
@@ -271,7 +274,7 @@ void sparse_rows(const Indices &starts, const Indices &columns, const In<double,
   const Places S(sums);
   const int64_t J = sums.shape(1), *c = columns.data(), *start = starts.data();
   for (int64_t n = 0; n + 1 < int64_t(starts.shape(0)); ++n) {
-    const T weight = w ? T(u128(w->data()[n])) : 1;
+    const T weight = w ? whole<T>(w->data()[n]) : 1;
     for (int64_t k = start[n]; k < start[n + 1]; ++k) {
       const T left = weight * T(int64_t(codes.data()[k]));
       for (int64_t l = start[n]; l <= k; ++l)
@@ -282,6 +285,25 @@ void sparse_rows(const Indices &starts, const Indices &columns, const In<double,
 
 void sparse_gram(Indices starts, Indices columns, In<double, 1> codes, Weights w, OutCube sums) {
   (sums.shape(0) == 1 ? sparse_rows<uint64_t> : sparse_rows<u128>)(starts, columns, codes, w, sums);
+}
+
+// Add w z_i z_j of each row to the sums of its group, modulo 2^64. What these cannot hold, numbers
+// beyond 2^53 and weights beyond 2^62, counts as 0.
+void group_gram(Codes Z, Weights w, Indices group, Out<int64_t, 3> sums) {
+  const int64_t J = sums.shape(1);
+  std::vector<uint64_t> z(J);
+  for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
+    const uint64_t weight = w ? whole<uint64_t>(w->data()[n]) : 1;
+    for (int64_t j = 0; j < J; ++j) {
+      const double from = Z.data()[n * J + j];
+      z[j] = std::fabs(from) <= 0x1p53 ? uint64_t(int64_t(from)) : 0;
+    }
+    uint64_t *own = reinterpret_cast<uint64_t *>(sums.data()) + group.data()[n] * J * J;
+    for (int64_t i = 0; i < J; ++i) {
+      const uint64_t left = weight * z[i];
+      for (int64_t j = 0; left && j < J; ++j) own[i * J + j] += left * z[j];
+    }
+  }
 }
 
 // --- is the product of BLAS the product? ---------------------------------------------------------
@@ -374,6 +396,7 @@ void bind_sums(nb::module_ &m) {
   m.def("settle", &settle, nb::arg("product").noconvert(), "J"_a, free);
   m.def("symmetric", &symmetric, sums, free);
   m.def("sparse_gram", &sparse_gram, "starts"_a, "columns"_a, "codes"_a, w, sums, free);
+  m.def("group_gram", &group_gram, "Z"_a, w, "group"_a, sums, free);
   m.def("fold", &fold, "A"_a, "B"_a, w, nb::arg("seen").noconvert(), free);
   m.def("agrees", &agrees, "product"_a, "half"_a, "seen"_a, free);
 }

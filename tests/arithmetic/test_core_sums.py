@@ -133,6 +133,15 @@ def test_products_of_parts_add_up(block, b, n_limbs):
 
 
 @examples(60)
+@given(blocks(), st.integers(1, 4))
+def test_products_of_groups(block, n_groups):
+    Z, w = block
+    Z[0, 0] = [np.nan, np.inf, 2.0**54, 7.0][n_groups - 1]
+    group = np.arange(len(Z)) % n_groups
+    both("group_gram", Z, w, group, out=np.ones((n_groups, Z.shape[1], Z.shape[1]), dtype=int))
+
+
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 150), st.integers(1, 150), st.booleans())
 def test_a_wrong_product_is_noticed(seed, n, J, weighted):
     rng = np.random.default_rng(seed)

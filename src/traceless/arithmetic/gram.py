@@ -33,7 +33,6 @@ from scipy.linalg.blas import dgemm, dsyrk
 from traceless.arithmetic.core import core
 from traceless.arithmetic.integers import (
     Floats,
-    Integers,
     Sums,
     extended,
     least,
@@ -43,7 +42,7 @@ from traceless.arithmetic.integers import (
 from traceless.arithmetic.plain import Limbs
 
 _ROOM_BITS = 52
-ROOM = 2.0**_ROOM_BITS
+_ROOM = 2.0**_ROOM_BITS
 _ONE_LIMB, _TWO_LIMBS = 2.0**62, 2.0**127 * (1 - 1e-9)
 _FEWEST = 128  # rows that are worth a product of their own, where more would have to be cut
 _SLOWER = 150  # a product by indices takes so many times one of BLAS,
@@ -85,16 +84,16 @@ class GramSum:
 
         Weights are whole numbers, below 2^127 as long as they count.
         """
-        if weights is None and bound <= ROOM:
+        if weights is None and bound <= _ROOM:
             self._add_floats(Z, None, bound)
             return
         right = _Columns(Z, self.width, None)
         left = right if weights is None else _Columns(Z, self.width, weights)
-        if left.own.max(initial=0.0) <= ROOM:
+        if left.own.max(initial=0.0) <= _ROOM:
             self._add_floats(Z, weights, float(left.own.max(initial=0.0)))
             return
         most, n = max(left.largest(), right.largest()), len(Z)
-        if ROOM < most <= ROOM * n / _FEWEST:
+        if _ROOM < most <= _ROOM * n / _FEWEST:
             for some in (slice(n // 2), slice(n // 2, n)):
                 self.add(Z[some], np.inf, None if weights is None else weights[some])
             return
@@ -107,7 +106,7 @@ class GramSum:
             product = dgemm(1.0, left.parts.T, right.parts.T, trans_b=True).T
         seen = np.zeros(product.shape[1])
         core.fold(left.parts, right.parts, None, seen)
-        check(product, weights is None, seen)
+        _check(product, weights is None, seen)
         where = right.columns, right.shifts, left.columns, left.shifts
         core.place(product, *where, weights is None, into)
 
@@ -131,9 +130,9 @@ class GramSum:
 
     def _add_floats(self, Z: Floats, weights: Floats | None, bound: float) -> None:
         """Add the products of rows in float64, which has room for them."""
-        if self._bound + bound > ROOM and self._floats is not None:
+        if self._bound + bound > _ROOM and self._floats is not None:
             self._bound = float(self._floats.diagonal().max())  # nearer than bounds of its terms
-        if self._bound + bound > ROOM:
+        if self._bound + bound > _ROOM:
             self._flush()
         self._bound += bound
         core.fold(Z, Z, weights, self._seen)
@@ -148,7 +147,7 @@ class GramSum:
         if self._floats is None:
             return
         product, self._floats, self._bound = self._floats.T, None, 0.0
-        check(product, True, self._seen)
+        _check(product, True, self._seen)
         self._seen[:] = 0.0
         J = self.width
         size = product.diagonal()[:J].copy()
@@ -190,12 +189,12 @@ class _Columns:
     def cut(self) -> None:
         """Divide out zeros of each column, and cut what is still too large into parts."""
         n = len(self.Z)
-        if self.weights is None and self.energy.max() <= ROOM:
+        if self.weights is None and self.energy.max() <= _ROOM:
             self.columns, self.shifts = _whole(len(self.bits))
             self.parts = self.Z
             return
         b = (_ROOM_BITS - (n - 1).bit_length()) // 2 + 1  # n 4^(b-1) ≤ 2^52
-        small = np.ldexp(self.energy, -2 * self.zeros) <= ROOM
+        small = np.ldexp(self.energy, -2 * self.zeros) <= _ROOM
         counts = np.where(small, 1, -((self.zeros - self.bits - 1) // b))
         levels = np.arange(counts.max())
         level, self.columns = np.nonzero(levels[:, None] < counts)
@@ -211,17 +210,7 @@ def _whole(width: int) -> tuple[Indices, Indices]:
     return np.arange(width), np.zeros(width, dtype=np.int64)
 
 
-def small_product(Z: Floats, weights: Floats | None) -> Integers:
-    """``Z' diag(weights) Z`` where it is known that float64 holds every sum."""
-    product = dgemm(1.0, Z.T, (Z if weights is None else Z * weights[:, None]).T, trans_b=True).T
-    seen = np.zeros(len(product))
-    core.fold(Z, Z, weights, seen)
-    check(product, False, seen)
-    whole: Integers = product.astype(np.int64)
-    return whole
-
-
-def check(product: Floats, half: bool, seen: Floats) -> None:
+def _check(product: Floats, half: bool, seen: Floats) -> None:
     """Raise if a product, or its lower triangle, is not what was `seen` of it modulo a prime."""
     if not core.agrees(product, half, seen):
         raise ArithmeticError(

@@ -10,14 +10,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.gram import ROOM, small_product
+from traceless.arithmetic.core import core
 from traceless.arithmetic.integers import Integers, Sums
 from traceless.exceptions import MismatchError
 from traceless.features.grid import dense_rows
@@ -38,7 +37,7 @@ from traceless.knowledge.values import has_missing
 Key = Label | tuple[Label, ...]
 _ROWS = 2**14  # coded at a time
 _INT64 = 2.0**62  # sums of squares up to here leave no sum of products beyond int64
-_FEW = 2**22  # products that NumPy's own integers do as fast as BLAS does in several parts
+_MANY = 2**19  # products of a group that BLAS does faster
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,26 +263,18 @@ class GroupRecipe(Recipe):
 
         Returns the groups whose sums int64 does not hold, or that are not finite.
         """
-        J = len(self.phi.steps)
-        energy = np.zeros(len(sums))
-        for start in range(0, len(group), _ROWS):
-            part = slice(start, min(start + _ROWS, len(group)))
-            Z = np.empty((part.stop - part.start, sums.shape[1]))
-            self.phi.encode(dense_rows(X, part), Z[:, :J])
-            responses.encode(part, Z[:, J:])
-            heavy = None if weights is None else np.ldexp(weights[part], bits)
-            starts = np.flatnonzero(np.diff(group[part], prepend=-1))
-            for a, b in pairwise([*starts.tolist(), len(Z)]):
-                g, rows, own = group[start + a], Z[a:b], None if heavy is None else heavy[a:b]
-                weighted = rows if own is None else rows * own[:, None]
-                size = float(np.vdot(rows, weighted)) * (1 + 1e-6)  # bounds all their products
-                energy[g] += size
-                if size <= ROOM:
-                    sums[g] += small_product(rows, own)
-                elif energy[g] <= _INT64 and len(rows) * rows.shape[1] ** 2 <= _FEW:
-                    sums[g] += rows.astype(np.int64).T @ weighted.astype(np.int64)
-                else:
-                    energy[g] = np.inf
+        J, width = len(self.phi.steps), sums.shape[1]
+        energy = np.where(np.bincount(group) * width**2 > _MANY, np.inf, 0.0)
+        rest = np.flatnonzero(energy[group] == 0.0)
+        for start in range(0, len(rest), _ROWS):
+            rows = rest[start : start + _ROWS]
+            Z = np.empty((len(rows), width))
+            self.phi.encode(dense_rows(X, rows), Z[:, :J])
+            responses.encode(rows, Z[:, J:])
+            heavy = None if weights is None else np.ldexp(weights[rows], bits)
+            squares = np.einsum("ij,ij->i", Z, Z) * (1.0 if heavy is None else heavy)
+            energy += np.bincount(group[rows], squares, len(sums))
+            core.group_gram(Z, heavy, group[rows], sums)
         return np.flatnonzero(~(energy <= _INT64))
 
 
