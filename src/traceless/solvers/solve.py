@@ -124,14 +124,15 @@ def solve(
 def weighted(parts: Sequence[Any], weights: Sequence[float]) -> tuple[Limbs, tuple[int, ...], int]:
     """Σ_c ω_c S_c in limbs, the weights as whole numbers, and the bits u of their unit 2^-u.
 
-    There is room for features less whole numbers near their means in all parts together, as far
-    as these are from those of weighted rows: Σ ω (φ - m)² ≤ 4 max ω Σφ².
+    There is room for features less their means in all parts together, which may be far from those
+    of weighted rows: Σ ω (φ - m)² ≤ 4 max ω Σφ².
     """
     exactly = [Fraction(weight) for weight in weights]
     unit = max(f.denominator for f in exactly)
     whole = tuple(int(f * unit) for f in exactly)
     several = [_limbs(part) for part in parts]
-    size = 64 * max(map(len, several)) + max(whole).bit_length() + len(parts).bit_length() + 1
+    most = sum(integers(S.diagonal(axis1=1, axis2=2)).max(initial=0) for S in several)
+    size = (max(whole) * most).bit_length() + 2
     total = np.zeros((size // 64 + 1, *several[0].shape[1:]), dtype=np.uint64)
     for S, w in zip(several, whole, strict=True):
         core.add_multiple(total, S, limbs(w))
