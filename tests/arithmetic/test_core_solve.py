@@ -83,7 +83,7 @@ def test_views_in_floats(seed, n, J, K):
 
 
 @examples(300)
-@given(seeds, sizes, st.integers(-80, 1300))
+@given(seeds, sizes, st.integers(-1000, 1300))
 def test_what_is_decided(seed, n, E):
     rng = np.random.default_rng(seed)
     X, bound, places = numbers(rng, n, 3, 4), rng.random((3, 4)), rng.integers(-80, 64 * n, (3, 4))

@@ -99,6 +99,12 @@ def test_a_ridge_of_any_size(rng, size, weights):
     assert not np.signbit(Z[Z == 0]).any()
 
 
+def test_weighted_sums_have_room():
+    part, weights = np.full((2, 2), 2**63 - 1), [*[1.9] * 6, 1.9 * 2.0**-10]
+    S, whole_weights, _ = weighted([part] * 7, weights)
+    assert (plain.integers(S) == sum(whole_weights) * whole(part)).all()
+
+
 @pytest.mark.parametrize("rho", [1e-100, 1e90, 1e150, 1e300])
 @pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
 def test_any_penalty_may_be_of_any_size(rng, rho, penalty):
@@ -130,10 +136,10 @@ def test_a_tiny_ridge_of_a_singular_system_says_what_to_do():
 
 
 def test_a_solution_beyond_float64_is_refused():
-    for sign in (1, -1):
-        Q = np.array([[sign * 2**1030]], dtype=object)
+    for large in (2**1030, -(2**1030), 2**1025 - 2**971):  # the last is halfway to infinity
+        Q = np.array([[large], [1]], dtype=object)
         with pytest.raises(RangeError, match="Scale the targets down"):
-            solve(np.array([[1]]), np.ones(1), Q)
+            solve(np.diag([1, 2]), np.ones(2), Q)
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
@@ -169,6 +175,7 @@ def test_features_and_responses_that_are_always_zero():
     Q = np.array([[1, 0], [0, 0], [5, 0]])
     Z = solve(S, np.ones(3), Q)
     assert (rational_solve(S, np.ones(3), Q) == Z).all()
+    assert solve(S[::2, ::2], np.ones(2), Q[::2, :0]).shape == (2, 0)
     assert (solve(np.zeros((2, 2), dtype=np.int64), np.ones(2), Q[:2] * 0) == 0).all()
 
 

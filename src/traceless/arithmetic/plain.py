@@ -221,7 +221,7 @@ def _nearest(value: Fraction) -> float:
     try:
         return float(value) + 0.0
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def matrix(

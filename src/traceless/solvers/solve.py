@@ -29,7 +29,7 @@ fraction with denominator det A ≤ Π A_jj, hence either on the boundary or far
 over that. So the result depends on the numbers alone, not on BLAS, threads or machine.
 
 Features are scaled by powers of two 2^-e, so that A has a diagonal near one. A step must make the
-correction smaller by four bits, as it is or scaled; where columns differ in size, one of the two
+correction smaller by two bits, as it is or scaled; where columns differ in size, one of the two
 may grow for a step. If neither shrinks, float64 is too short for the system, and a factor of
 numbers of 106 bits takes its place.
 """
@@ -60,7 +60,7 @@ __all__ = ["solve", "weighted"]
 
 _DIGIT = 44  # bits of a step, at most: what float64 gives a well-conditioned system
 _PIECE = 46  # bits of numbers that are multiplied with S
-_LEAST_GAIN = 4  # bits
+_LEAST_GAIN = 2  # bits
 _LOOK = 2  # steps from which on it is asked what they decide
 _TWOFOLD = 4096  # features up to which a factor of twofold numbers is made: a minute
 _ILL = 2.0**52  # of a bound of the condition number, beyond which float64 may not do
@@ -110,7 +110,7 @@ def solve(
     there = system.there  # a feature that is always 0 has coefficient 0
     there[:-1] &= ridge.near[:-1] > 0
     used, asked = np.flatnonzero(there), np.flatnonzero(Q.any(axis=0))
-    if (used.size, asked.size) == Q.shape:
+    if asked.size and (used.size, asked.size) == Q.shape:
         return system.solve(Q, intercept)
     Z = np.zeros((len(Q) + intercept, Q.shape[1]))
     if used.size and asked.size:
@@ -122,12 +122,17 @@ def solve(
 
 
 def weighted(parts: Sequence[Any], weights: Sequence[float]) -> tuple[Limbs, tuple[int, ...], int]:
-    """Σ_c ω_c S_c in limbs, the weights as whole numbers, and the bits u of their unit 2^-u."""
+    """Σ_c ω_c S_c in limbs, the weights as whole numbers, and the bits u of their unit 2^-u.
+
+    There is room for features less their means in all parts together, which may be far from those
+    of weighted rows: Σ ω (φ - m)² ≤ 4 max ω Σφ².
+    """
     exactly = [Fraction(weight) for weight in weights]
     unit = max(f.denominator for f in exactly)
     whole = tuple(int(f * unit) for f in exactly)
     several = [_limbs(part) for part in parts]
-    size = max(64 * len(S) + w.bit_length() for S, w in zip(several, whole, strict=True))
+    most = sum(integers(S.diagonal(axis1=1, axis2=2)).max(initial=0) for S in several)
+    size = (max(whole) * most).bit_length() + 2
     total = np.zeros((size // 64 + 1, *several[0].shape[1:]), dtype=np.uint64)
     for S, w in zip(several, whole, strict=True):
         core.add_multiple(total, S, limbs(w))
@@ -315,13 +320,20 @@ class _Solution:
             own = np.ldexp(bound, places - most)
             own = own[-1] + np.abs(self.system.m).astype(np.float64) @ own
             parts += [(self.moved, own[None] * (1 + 1e-6), most[None])]
-        found = np.vstack([self._decided(*part) for part in parts])
+        J, found = bound.shape[0], np.empty((len(self.Z), len(self.E)))
+        for (X, bound, places), Z in zip(parts, (found[:J], found[J:]), strict=False):
+            core.decide(X, bound, places, self.E, Z)  # NaN where several floats are as near
         if self.E.max() > self.cramer:
             for j, k in np.argwhere(np.isnan(found)):
-                X, bound, places = parts[j // len(self.X[0])]
-                at = j % len(self.X[0]), k
+                X, bound, places = parts[j // J]
+                at = j % J, k
                 off = math.ceil(Fraction(bound[at]) * Fraction(2) ** int(places[at]))
                 found[j, k] = _boundary(int(integers(X[:, *at])), off, int(self.E[k]), self.cramer)
+        if (np.abs(found) > _HUGE / 2).any():
+            raise RangeError(
+                "A coefficient, in steps of the grids, is larger than 2**1022. Scale the targets "
+                "down, or the columns up."
+            )
         self.Z[:, self.columns] = found
         return not np.isnan(found).any()
 
@@ -331,17 +343,6 @@ class _Solution:
         self.columns, self.E = self.columns[left], self.E[left]
         self.X, self.moved = (np.ascontiguousarray(a[..., left]) for a in (self.X, self.moved))
         return left
-
-    def _decided(self, X: Limbs, bound: Floats, places: NDArray[np.int64]) -> Floats:
-        """The float64 nearest to all within a bound of X, both times 2^-E; NaN if several are."""
-        Z = np.empty(bound.shape)
-        core.decide(X, bound, places, self.E, Z)
-        if (np.abs(Z) > _HUGE / 2).any():
-            raise RangeError(
-                "A coefficient, in steps of the grids, is larger than 2**1022. Scale the targets "
-                "down, or the columns up."
-            )
-        return Z
 
 
 class _Factor:
@@ -361,7 +362,7 @@ class _Factor:
         """A bound of |V - A y|: entries of A, of its factor and of V are below 2."""
         J, own = len(y), self.diagonal - self.factor.diagonal()[:, None]
         product = dsymm(1.0, self.factor, y, lower=True) + own * y
-        off = (4 * J + 64) * _U * (1.0 + np.abs(y).sum(axis=0))
+        off = (4 * J + 64) * _U * (V[0].any(axis=0) + np.abs(y).sum(axis=0))
         return np.asarray(np.abs(V[0] - product) + off)
 
 
@@ -423,10 +424,13 @@ def _room(a: Limbs, bits: int) -> Limbs:
 def _boundary(X: int, off: int, bits: int, cramer: int) -> float:
     """The solution if X ± off is narrow enough to prove it a boundary, else NaN.
 
-    A boundary is 0 or the middle of two neighbouring floats: where rounding changes.
+    A boundary is 0 or the middle of two neighbouring floats: where rounding changes. What is too
+    large has none to be looked for.
     """
     low, high = X - off, X + off
     below, above = nearest(np.array([low, high], dtype=object), np.array(1 << bits))
+    if max(below, -above) > _HUGE / 2:
+        return math.inf
     if not (math.isfinite(below) and math.isfinite(above)):
         return math.nan
     middle = Fraction(0) if low <= 0 <= high else (Fraction(below) + Fraction(above)) / 2
