@@ -32,7 +32,7 @@ class Cubes(FeatureMap):
 MAPS = [
     Linear(),
     Linear(bias=False, resolution=2**-8),
-    Linear(resolution=[2**-3, 2**-20, 2**-30]),
+    Linear(resolution=[2**-3, 2**-20, 2**-26]),
     Polynomial(degree=3, gamma=0.5),
     Polynomial(degree=2, coef0=0.0, bias=False),
     RandomFourier(51, gamma=0.1, random_state=3),
@@ -59,7 +59,7 @@ def responses(task, n, rng):
 
 def weights(n, rng):
     """No weights, whole ones, and some over many orders of magnitude."""
-    return [None, rng.integers(0, 4, n).astype(float), 10.0 ** rng.uniform(-9, 9, n)]
+    return [None, rng.integers(0, 4, n).astype(float), 10.0 ** rng.uniform(-6, 6, n)]
 
 
 def knowledge(device, phi, task="classification", n=300, seed=0):

@@ -45,32 +45,6 @@ def test_ridges_are_rho_times_the_variance_exactly(penalty, X, weights, rho):
     assert fractions_of(ridge) == expected
     assert ridge.near.tolist() == [float(v) for v in expected]
     assert ridge.is_free == penalty["free_intercept"]
-    assert ridge.whole().tolist() == [int(v) for v in expected]
-
-
-@examples(60)
-@given(
-    st.lists(st.tuples(st.integers(0, 10**9), st.booleans()), min_size=1, max_size=4),
-    st.integers(1, 10**6),
-    st.integers(10, 30),
-)
-def test_planes_are_the_fractional_parts(numbers, denominator, bits):
-    numerators = np.array([a for a, _ in numbers], dtype=object)
-    ridge = Ridge.of_fractions(numerators, denominator)
-    planes, rest = ridge.planes(bits, 12)
-    for j, exactly in enumerate(fractions_of(ridge)):
-        found = sum(
-            (Fraction(int(p[j, 0]), 2 ** (bits * (k + 1))) for k, p in enumerate(planes)),
-            Fraction(int(ridge.whole()[j])),
-        )
-        assert 0 <= exactly - found < Fraction(1, 2 ** (bits * len(planes)))
-        assert rest[j, 0] == float(exactly - found)
-
-
-def test_planes_of_floats_end():
-    planes, rest = Ridge(np.array([2.5, 3.0, 2.0**-20])).planes(21, 12)
-    assert not rest.any()
-    assert [p[:, 0].tolist() for p in planes] == [[2**20, 0, 2]]
 
 
 def test_some_of_the_features():

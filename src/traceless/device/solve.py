@@ -235,6 +235,8 @@ class System:
 def _planes(ridge: Ridge, bits: int) -> tuple[list[Integers], Floats]:
     """Fractional parts as Σ_k plane_k 2^(-bits (k+1)) + rest, the rest in float64."""
     numerators, denominator = ridge.fractions
+    common = math.gcd(denominator, *numerators.tolist())
+    numerators, denominator = numerators // common, denominator // common
     ends = denominator & (denominator - 1) == 0
     n = -(-(denominator.bit_length() - 1 if ends else _FRACTION_BITS) // bits)
     n = min(n, _PLANES) if ends else n
