@@ -50,10 +50,3 @@ def test_mirror_over_several_tiles(rng):
     full = exact.mirror(lower.copy())
     assert (full == full.T).all()
     assert (np.tril(full) == lower).all()
-
-
-@given(matrices(largest=2**62, rows=st.just(4), columns=st.just(4)), st.integers(0, 60), st.data())
-def test_matrix_times(A, shift, data):
-    S = exact.as_sums(whole(A + A.T) << shift)
-    D = data.draw(npst.arrays(np.int64, (4, 2), elements=st.integers(-(2**20), 2**20)))
-    assert (exact.matrix_times(S, D.astype(float), 20) == whole(S) @ whole(D)).all()

@@ -21,7 +21,7 @@ from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import ddot, dgemm
+from scipy.linalg.blas import ddot
 
 from traceless.arithmetic.core import core
 from traceless.arithmetic.plain import Limbs, integers, put
@@ -256,19 +256,6 @@ def shift_right(a: Sums, bits: int) -> Sums:
     return made(a.shape, lambda out: core.shifted(flat, -bits, out.reshape(len(out), -1)))
 
 
-def parts(a: Sums) -> list[tuple[int, Integers]]:
-    """int64 arrays and shifts: `a` is the sum of ``part · 2^shift``, none larger than it need be.
-
-    Parts are rounded, not cut, so that in float64 they add up without cancellation.
-    """
-    found, shift = [], 0
-    while isinstance(a, Wide):
-        low = (a.limbs[0].view(np.int64) << 4) >> 4  # between ±2^59
-        found.append((shift, low))
-        a, shift = shift_right(subtract(a, low), 60), shift + 60
-    return [*found, (shift, a)]
-
-
 def trailing_zeros(a: Sums, most: int) -> int:
     """The largest number of bits, up to `most`, by which all of `a` can be shifted right."""
     seen = 0
@@ -414,27 +401,3 @@ def mirror(lower: NDArray[Any]) -> NDArray[Any]:
         block[:] = np.tril(block) + np.tril(block, -1).T
         lower[i : i + tile, i + tile :] = lower[i + tile :, i : i + tile].T
     return lower
-
-
-def matrix_times(S: Sums, D: Floats, bits: int) -> Integers:
-    """``S D`` exactly as Python integers, for integers ``|D| ≤ 2^bits``.
-
-    S is cut, a panel of rows at a time, into limbs small enough for its width.
-    """
-    if isinstance(S, Wide):
-        several = [matrix_times(part, D, bits) << shift for shift, part in parts(S)]
-        return np.asarray(sum(several))
-    size = 53 - bits - len(S).bit_length()
-    mask = (1 << size) - 1
-    out = np.zeros((len(S), D.shape[1]), dtype=object)
-    for start in range(0, len(S), 256):
-        rest, shift = S[start : start + 256], 0
-        while True:
-            last = _magnitude(rest) <= mask
-            limb = rest if last else rest & mask
-            part = dgemm(1.0, D.T, limb.astype(np.float64).T).T
-            out[start : start + 256] += wide(part.astype(np.int64)) << shift
-            if last:
-                break
-            rest, shift = rest >> size, shift + size
-    return out

@@ -10,12 +10,14 @@ from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.device.tensors import like, taken, to_array
-from traceless.estimators.least_squares import ROWS, LeastSquares
+from traceless.estimators.least_squares import LeastSquares
+from traceless.estimators.scoring import scores
 from traceless.estimators.summary import Summary
 from traceless.solvers.drop_costs import drop_costs
 from traceless.solvers.errors import Errors, errors
 from traceless.transaction import snapshot
 
+_ROWS = 256  # rows coded at a time: they stay in the cache
 _BIAS = "No standard error covers the bias of a rho that is too large."
 
 
@@ -226,13 +228,11 @@ class PredictionErrors(Explained):
         (solution, phi), found = self._weights(), self._errors()
         X = to_array(taken(X))
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
-        mean, std = (np.empty((X.shape[0], solution.Z.shape[1])) for _ in range(2))
-        for start in range(0, X.shape[0], ROWS):
-            rows = slice(start, start + ROWS)
-            codes = phi.codes(X, rows)
-            mean[rows] = solution.times(codes.copy())
-            std[rows] = found.of_codes(codes)
-        mean *= self._target_resolution()
+        mean = scores(solution, phi, X) * self._target_resolution()
+        std, memory = np.empty_like(mean), np.empty((_ROWS, len(phi.steps)))
+        for start in range(0, X.shape[0], _ROWS):
+            rows = slice(start, start + _ROWS)
+            std[rows] = found.of_codes(phi.codes(X, rows, memory))
         return (mean[:, 0], std[:, 0]) if mean.shape[1] == 1 else (mean, std)
 
     def _worst_losses(self) -> Floats:

@@ -141,10 +141,10 @@ def _probabilities(scores: Value, found: Discriminant, estimator: LSSVC) -> Any:
     H = contrasts(np.eye(K))
     parts = []
     for c in range(K):
-        A, half_volume = found.whitenings[c % len(found.whitenings)]
+        A, half_volume = (each[c % len(each)] for each in found.whitenings)
         whitened = (scores @ H - found.means[c]) @ np.ascontiguousarray(A.T)
         distance = (whitened * whitened).sum(np.array([1]), keepdims=1)
-        parts.append((distance * (1.0 / NU) + 1.0).log() * -scale - half_volume)
+        parts.append((distance * (1.0 / NU) + 1.0).log() * -scale - float(half_volume))
     p = (concat(parts) + floor).softmax(axis=1)
     return _agreeing(p, scores, K) if estimator.decision == "scores" and priors is None else p
 

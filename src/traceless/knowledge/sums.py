@@ -454,10 +454,6 @@ class Knowledge(saving.Savable):
             return integers.as_array(total[:, J, :J]).T
         return integers.as_array(total[:J, J:])
 
-    def normal_equations(self) -> tuple[Any, Integers]:
-        """Σ ω φφᵀ and Σ ω φ rᵀ, for an exact solve."""
-        return self.feature_gram, self.response_sums
-
     def large_features(self) -> NDArray[np.intp]:
         """The features that take some 2^42 steps of their grid, as seconds since 1970 do."""
         if not isinstance(self.total, Wide):

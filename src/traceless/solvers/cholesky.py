@@ -154,7 +154,7 @@ def solved(
 
     If asked for, the last row is the intercept of codes that are not shifted.
     """
-    S = known.normal_equations()[0]
+    S = known.feature_gram
     m = whole_means(S) if penalty.free_intercept else None
     problem = _Problem(penalty.ridge(S, known, phi), code, m, intercept)
     Z = problem.pooled(known) if class_weights is None else problem.weighted(known, class_weights)
@@ -172,7 +172,7 @@ class _Problem(NamedTuple):
 
     def pooled(self, known: Knowledge) -> Floats:
         """One system of sums that are not weighted, on a device where there is one for it."""
-        (S, V), found = known.normal_equations(), None
+        S, V, found = known.feature_gram, known.response_sums, None
         device = device_for(len(S))
         G = None if device is None else known.gram[: known.n_outputs]
         if isinstance(G, np.ndarray):

@@ -17,18 +17,19 @@ a weight says how precise a row is (as in R's ``lm`` and statsmodels' ``WLS``), 
 ρ times one number give the same errors. σ̂ is itself an estimate, so intervals are those of
 Student's t with n - d degrees of freedom; for ρ → 0 that is exact if the noise is normal.
 
-*RSS is exact.* Coefficients are float64 numbers, D 2^-E for integers D, and the sums are integers:
+*RSS is exact.* Coefficients are D 2^-E for integers D, and the sums are integers, so with
 
-    2^2E RSS = 2^2E Σyy - 2^(E+1) Dᵀq + Dᵀ S D
+    2^2E RSS = 2^2E Σyy - Dᵀ(2^(E+1) q - S D)
 
-has no rounding, so nothing cancels, and no bit depends on BLAS. P is float64 and its last bits do.
+nothing is rounded, nothing cancels, and no bit depends on BLAS. P is float64 and its last bits do.
 
 *A row's error does not depend on its batch.* With P = F Fᵀ the quadratic form is ‖v‖² for
-v = Fᵀ(φ - φ̄). F is triangular, and cut into slices so short that products with codes are exact,
-whatever the order in which BLAS adds; there are as many slices as it takes for v to be right to
-2^-40 (v² is compared with 1). Rows with codes beyond a limit, 16 standard deviations or more, go
-another way, each by itself (`traceless.arithmetic.products`). Squares are added in an order that
-the number of rows does not change.
+v = Fᵀ(φ - φ̄). For rows with Σ_j (c_j / σ_j)² ≤ T², c their codes and σ the standard deviations of
+these, no partial sum of v_i = Σ_j F_ji c_j is beyond T ‖σF_i‖ (Cauchy and Schwarz). So column i of
+F is rounded to multiples of T ‖σF_i‖ 2^-52 or so: products with codes are then exact, in whatever
+order BLAS adds. One slice is enough where v is right to 2^-24 at worst, 2^-33 as a rule (v² is
+compared with 1); else a slice of what was rounded away is added. Rows further away, by eight
+standard deviations in each feature, are multiplied by `traceless.arithmetic.products`.
 """
 
 from __future__ import annotations
@@ -36,31 +37,29 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.special import stdtrit
 
-from traceless.arithmetic.integers import (
-    Floats,
-    Integers,
-    Sums,
-    matrix_times,
-    whole_over_powers,
-    wide,
-)
+from traceless.arithmetic.core import core
+from traceless.arithmetic.integers import Floats, whole_over_powers, wide
+from traceless.arithmetic.plain import integers, limbs
 from traceless.arithmetic.products import Coefficients
 from traceless.features.feature_map import BoundMap
 from traceless.solvers.moments import Moments
+from traceless.solvers.solve import weighted
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge
 
-_PIECE = 20  # bits of a coefficient that are multiplied at a time
-_SHORTEST = 8  # bits of a slice that are worth a product
-_ACCURACY = 2.0**-40  # of an entry of v
+_DIGIT = 46  # bits of a coefficient that are multiplied at a time
+_HALF = 1 << (_DIGIT - 1)
+_FAR = 8.0  # standard deviations
+_LARGEST = 2.0**44  # T ‖σ‖, beyond which a slice has less than eight bits
+_ACCURACY = 2.0**-24  # of an entry of v, if all that was rounded away added up
 _LEAST = 0.1  # degrees of freedom that must be left over to estimate the noise
 
 
@@ -125,68 +124,57 @@ class Errors:
         return coef, self.noise * np.sqrt(1.0 / m.weight + far @ far)
 
     def of_codes(self, codes: Floats) -> Floats:
-        """Errors s of what rows will show, n × T; `codes` is given away for that."""
-        if self.shift is not None:
-            codes -= self.shift
+        """Errors s of what rows will show, n × T."""
         own_noise = 1.0 + 1.0 / self.moments.weight if self.moments.is_centred else 1.0
-        squares = self._root.squares(codes) + own_noise
-        return np.asarray(np.sqrt(squares)[:, None] * self.noise)
+        return np.asarray(np.sqrt(self._squares(codes) + own_noise)[:, None] * self.noise)
 
     def quantile(self, level: float) -> float:
         """How many errors to each side hold a share `level` of what a target will show."""
         return float(stdtrit(self.degrees_left, 0.5 + 0.5 * level))
 
-    @cached_property
-    def _root(self) -> _Root:
-        return _Root(self.moments, self.phi.steps, self.shift)
-
-
-class _Root:
-    """‖Fᵀ(φ - φ̄)‖² of codes less a shift."""
-
-    def __init__(self, m: Moments, steps: Floats, shift: Floats | None) -> None:
-        J = len(m.C)
-        self.F = np.asfortranarray(m.root * steps[:J, None])
-        self.offset = np.zeros(J)
-        spread = np.sqrt(m.C.diagonal() / m.weight) / steps[:J]
-        if shift is not None:  # means are no whole numbers of steps
-            self.offset = (m.center - shift[:J] * steps[:J]) @ m.root
-        self.limit = 2.0 ** max(np.frexp(16.0 * spread.max(initial=1.0))[1], 17)
-        bits = 54 - int(self.limit * J).bit_length()
-        self.slices = self._cut(bits) if bits >= _SHORTEST else []
-
-    def _cut(self, bits: int) -> list[Floats]:
-        """Slices of F: integers of so many bits times a power of two, the smallest slice first."""
-        rest, slices = self.F, []
-        enough = _ACCURACY / (self.limit * len(rest))
-        while (largest := np.abs(rest).max(initial=0.0)) > enough:
-            unit = 2.0 ** (int(np.frexp(largest)[1]) - bits + 1)
-            slices.append(np.rint(rest / unit) * unit)
-            rest = rest - slices[-1]
-        return slices[::-1]
-
-    def squares(self, codes: Floats) -> Floats:
+    def _squares(self, codes: Floats) -> Floats:
         """‖v‖² of each row."""
-        out = np.empty(len(codes))
-        codes = codes[:, : len(self.F)]
-        near = np.abs(codes).max(axis=1, initial=0.0) <= self.limit
-        near &= bool(self.slices)  # there are none where codes are too large for all of them
-        for rows, times in ((near, self._short), (~near, self._wide.times)):
-            if rows.any():
-                v = times(codes[rows]) - self.offset
-                out[rows] = (v * v).sum(axis=1)
-        return out
-
-    def _short(self, codes: Floats) -> Floats:
-        columns = np.asfortranarray(codes.T)
-        v = dtrmm(1.0, self.slices[0], columns, trans_a=True)
-        for piece in self.slices[1:]:
-            v += dtrmm(1.0, piece, columns, trans_a=True)
-        return np.asarray(v.T)  # rows in a piece, so that each is added up by itself
+        F, offset, inverse, slices = self._root
+        codes = codes[:, : len(F)] - (0.0 if self.shift is None else self.shift[: len(F)])
+        far = _squares(codes * inverse) > _limit(F) ** 2 if slices else np.full(len(codes), True)
+        parts = [dtrmm(1.0, piece, codes.T, trans_a=True).T for piece in slices]
+        v = reduce(np.add, parts or [np.empty(codes.shape)])
+        if far.any():
+            v[far] = Coefficients(F).times(codes[far])
+        v -= offset
+        return _squares(v)
 
     @cached_property
-    def _wide(self) -> Coefficients:
-        return Coefficients(self.F)
+    def _root(self) -> tuple[Floats, Floats, Floats, list[Floats]]:
+        """F for codes, what their mean less the shift makes of it, 1/σ, and slices of F.
+
+        The smallest slice is the first; there are none where codes are too large for all of them.
+        """
+        m, J = self.moments, len(self.moments.C)
+        steps, offset, slices = self.phi.steps[:J], np.zeros(J), list[Floats]()
+        if self.shift is not None:  # means are no whole numbers of steps
+            offset = (m.center - self.shift[:J] * steps) @ m.root
+        spread = np.sqrt(m.C.diagonal() / m.weight) / steps
+        rest = F = np.asfortranarray(m.root * steps[:, None])
+
+        def most(A: Floats) -> Any:
+            return _limit(F) * np.sqrt(_squares((spread[:, None] * A).T))
+
+        while most(np.ones((J, 1))) < _LARGEST and (not slices or (most(rest) > _ACCURACY).any()):
+            unit = np.ldexp(1.0, np.frexp(most(rest))[1] - 52)
+            slices.insert(0, np.rint(rest / unit) * unit)
+            rest = rest - slices[0]
+        return F, offset, np.divide(1.0, spread, out=np.zeros(J), where=spread > 0), slices
+
+
+def _squares(A: Floats) -> Floats:
+    """‖a‖² of each row, in an order that the number of rows does not change."""
+    return np.asarray(np.einsum("ij,ij->i", A, A))
+
+
+def _limit(F: Floats) -> float:
+    """T."""
+    return _FAR * float(np.sqrt(len(F)))
 
 
 def _rounding(m: Moments) -> float:
@@ -216,25 +204,19 @@ def errors(known: Knowledge, moments: Moments, phi: BoundMap, solution: Coeffici
 
 def residual_squares(known: Knowledge, solution: Coefficients) -> list[Fraction]:
     """Σω(y - ŷ)² of each target, exactly, in the units of the knowledge."""
-    S, Q = known.feature_gram, known.response_sums
-    yy = wide(known.gram.diagonal()[len(S) :])
+    S, Q = weighted([known.feature_gram], [1.0])[0], wide(known.response_sums)
+    yy = wide(known.gram.diagonal()[len(Q) :])
     D, E = whole_over_powers(solution.Z)
     if solution.shift is not None:  # the same function of codes that are not shifted
-        D[-1] -= (wide(solution.shift.astype(np.int64))[:, None] * D).sum(axis=0)
-    fitted = (D * _times(S, D)).sum(axis=0) - (((D * wide(Q)).sum(axis=0)) << (E + 1))
-    return [Fraction(int(v), 1 << 2 * E) for v in (yy << 2 * E) + fitted]
-
-
-def _times(S: Sums, D: Integers) -> Integers:
-    """``S D`` for Python integers D of any length, by BLAS on pieces of them."""
-    out, shift = np.zeros(D.shape, dtype=object), 0
-    while True:
-        last = max(abs(D.max()), abs(D.min())) <= 1 << _PIECE
-        piece = D if last else D & ((1 << _PIECE) - 1)
-        out += matrix_times(S, piece.astype(np.float64), _PIECE) << shift
-        if last:
-            return out
-        D, shift = D >> _PIECE, shift + _PIECE
+        D[-1] -= (wide(solution.shift)[:, None] * D).sum(axis=0)
+    product = np.zeros((len(S) + len(limbs(D)) + 1, *D.shape), np.uint64)  # - S D
+    rest, at = D, 0
+    while rest.any():
+        digits = ((rest + _HALF) & (2 * _HALF - 1)) - _HALF
+        core.subtract_product(product, S, digits.astype(np.int64), limbs(1 << at), 1)
+        rest, at = (rest - digits) >> _DIGIT, at + _DIGIT
+    squares = (yy << 2 * E) - (D * ((Q << E + 1) + integers(product))).sum(axis=0)
+    return [Fraction(int(v), 1 << 2 * E) for v in squares]
 
 
 def _floats(fractions: list[Fraction], unit: Fraction) -> Floats:

@@ -128,42 +128,33 @@ def moments(
     """The moments of the rows that some knowledge has, with weights of the classes if given."""
     ridge = penalty.ridge(known.feature_gram, known, phi)
     steps, unit = phi.steps, 2.0**-known.weight_bits
-    m = whole_means(known.feature_gram) if ridge.is_free else np.zeros(len(steps), dtype=np.int64)
-    S, V = _shifted_sums(known, m if ridge.is_free else None, class_weights)
+    m = whole_means(known.feature_gram) if ridge.is_free else None
+    if class_weights is None:
+        S, V = in_floats(known.feature_gram, known.response_sums, m)
+    else:
+        J = known.n_outputs
+        parts = [in_floats(part[:J, :J], part[:J, J:], m) for part in known.total]
+        S = np.asarray(sum(w * S for w, (S, _) in zip(class_weights, parts, strict=True)))
+        V = np.hstack([w * V for w, (_, V) in zip(class_weights, parts, strict=True)])
     S *= unit * steps
     S *= steps[:, None]
     V *= unit * steps[:, None]
     D = ridge.near * (unit * steps * steps)
-    if not ridge.is_free:
+    if m is None:
         counts = known.class_totals if known.task == "classification" else ()
         totals = np.array([float(n) for n in counts])
         totals *= 1.0 if class_weights is None else np.array(class_weights)
-        weight = float(totals.sum()) if totals.size else float(known.n_samples)
-        return Moments(
-            known.n_samples, known.counts, weight, totals, np.zeros(len(D)), S, V, D, False
-        )
-    n, s = float(S[-1, -1]) or 1.0, S[:-1, -1].copy()  # 0 if all classes have the weight 0
-    C = S[:-1, :-1] - np.outer(s, s / n)
-    c = V[:-1] - np.outer(s / n, V[-1])
-    center = (m[:-1] * steps[:-1]) + s / n
-    weight = float(S[-1, -1])
-    return Moments(known.n_samples, known.counts, weight, V[-1].copy(), center, C, c, D[:-1], True)
+        weight, center = float(totals.sum() if totals.size else known.n_samples), np.zeros(len(D))
+    else:
+        totals, weight = V[-1].copy(), float(S[-1, -1])
+        n, s = weight or 1.0, S[:-1, -1].copy()  # 0 if all classes have the weight 0
+        S, V, D = S[:-1, :-1] - np.outer(s, s / n), V[:-1] - np.outer(s / n, totals), D[:-1]
+        center = m[:-1] * steps[:-1] + s / n
+    return Moments(known.n_samples, known.counts, weight, totals, center, S, V, D, ridge.is_free)
 
 
-def _shifted_sums(
-    known: Knowledge, m: NDArray[np.int64] | None, class_weights: Sequence[float] | None
-) -> tuple[Floats, Floats]:
-    """Σωφφᵀ and Σωφrᵀ in steps, counted from m, in float64."""
-
-    def moved(S: Sums, V: Sums) -> tuple[Floats, Floats]:
-        if m is not None:
-            S, V = shifted(S, m), shifted_right_side(V, m)
-        return S.astype(np.float64), V.astype(np.float64)
-
-    if class_weights is None:
-        return moved(known.feature_gram, known.response_sums)
-    J = known.n_outputs
-    parts = [moved(part[:J, :J], part[:J, J:]) for part in known.total]
-    S = sum(weight * S for weight, (S, _) in zip(class_weights, parts, strict=True))
-    V = np.hstack([weight * V for weight, (_, V) in zip(class_weights, parts, strict=True)])
-    return np.asarray(S), V
+def in_floats(S: Sums, V: Sums, m: NDArray[np.int64] | None) -> tuple[Floats, Floats]:
+    """Σωφφᵀ and Σωφrᵀ, in steps, counted from m where it is given."""
+    if m is not None:
+        S, V = shifted(S, m), shifted_right_side(V, m)
+    return S.astype(np.float64), V.astype(np.float64)

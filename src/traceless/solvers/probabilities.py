@@ -29,6 +29,8 @@ where that is larger, since a row of weight 2 counts as two. With a free interce
 
     Σ_c = (n_c T_c / ω_c / (1 - h_c)² + 10K Σ) / (n_c + 10K),      and -½ log|Σ_c| in log p_c.
 
+That is K² numbers for each class, and K³ operations for each row: more than 100 classes share Σ.
+
 *Two classes.* p must not fall where the score rises. With δ = (μ_1 - μ_0)/2 and t = z - (μ_0+μ_1)/2
 the log-odds have their extremes at |t| = r = √(νΣ + δ²), so t is clipped to [-r, r]; and a term of
 at most 2^-10 that increases with the score keeps all rows in their order beyond. This needs
@@ -60,9 +62,9 @@ from numpy.typing import NDArray
 from traceless.arithmetic.elementary import exponential, logarithm
 from traceless.arithmetic.integers import Floats
 from traceless.features.feature_map import BoundMap
-from traceless.solvers.centring import shifted, whole_means
+from traceless.solvers.centring import whole_means
 from traceless.solvers.class_weights import Coding
-from traceless.solvers.moments import Moments
+from traceless.solvers.moments import Moments, in_floats
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge
@@ -73,8 +75,9 @@ LEVERAGE_BITS = 20  # of 1 - h, which depends on P and so on its condition
 HOPELESS = 1e-6  # smallest share of the degrees of freedom that the errors must have
 RISE = 2.0**-10  # of the log-odds of two classes, over all scores, where tails are flat
 BELOW = 1.0 - 2.0**-50  # so that the largest probability is only one class's
+_MOST = 100  # classes that may have a covariance each
 _PRIOR_ROWS = 10  # times K: what Σ counts for beside the rows of a class
-_ROWS = 4096  # rows at a time
+_CACHE = 2**15  # probabilities at a time
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -126,21 +129,43 @@ class Discriminant:
         shares = self.priors if priors is None else priors
         floor = np.where(shares > 0.0, logarithm(np.where(shares > 0.0, shares, 1.0)), -np.inf)
         out = np.empty((len(scores), len(shares)))
-        for start in range(0, len(scores), _ROWS):
-            rows = slice(start, start + _ROWS)
-            L = self._densities(scores[rows]) + floor
-            L -= L.max(axis=1, keepdims=True)
-            p, total = _normalised(exponential(L))
-            out[rows] = L - logarithm(total)[:, None] if log else p
+        size = max(1, _CACHE // len(shares))
+        for start in range(0, len(scores), size):
+            rows = slice(start, start + size)
+            L = self._densities(scores[rows].T.copy()) + floor[:, None]
+            L -= L.max(axis=0)
+            p = exponential(L)
+            p /= (total := _added(p))
+            out[rows] = (L - logarithm(total) if log else p).T
             if agree and self.is_informative and len(shares) > 2:
-                q = _agreeing(p, scores[rows].argmax(axis=1))
-                out[rows] = np.where(q == p, out[rows], logarithm(q) if log else q)
+                winners = scores[rows].argmax(axis=1)
+                near = p >= p[winners, range(len(winners))] * (1.0 - 2.0**-30)
+                rivals = np.flatnonzero(near.sum(axis=0) > 1)
+                if rivals.size:
+                    q, own = _agreeing(p.T[rivals], winners[rivals]), out[rows][rivals]
+                    out[start + rivals] = np.where(
+                        q == p.T[rivals], own, logarithm(q) if log else q
+                    )
         return out
 
     @cached_property
-    def whitenings(self) -> list[tuple[Floats, float]]:
-        """Of each covariance A with AᵀA = Σ⁻¹, and ½ log|Σ|."""
-        return [_whitening(S) for S in self.covariances]
+    def whitenings(self) -> tuple[Floats, Floats]:
+        """Of each covariance the inverse A of its Cholesky factor, so AᵀA = Σ⁻¹, and ½ log|Σ|."""
+        S, half_volume = self.covariances.copy(), np.zeros(len(self.covariances))
+        A = np.zeros_like(S) + np.eye(S.shape[1])
+        for j in range(S.shape[1]):
+            pivot, below = np.sqrt(S[:, j, j]), slice(j + 1, None)
+            half_volume += logarithm(pivot)
+            A[:, j] /= pivot[:, None]
+            column = S[:, below, j] / pivot[:, None]
+            S[:, below, below] -= column[:, :, None] * column[:, None]
+            A[:, below] -= column[:, :, None] * A[:, j, None]
+        return A, half_volume
+
+    @cached_property
+    def _centers(self) -> Floats:
+        """AM of the class means, a row for each coordinate, where all classes share A."""
+        return _times(self.whitenings[0][0], self.means.T)
 
     @property
     def exponent(self) -> float:
@@ -155,11 +180,11 @@ class Discriminant:
         return (low + high) / 2, delta, spread, float(np.sqrt(spread + delta * delta))
 
     def _densities(self, scores: Floats) -> Floats:
-        """The logarithms of the classes' densities, up to a number that all classes share."""
+        """The logarithms of the classes' densities, up to a number that all share: K × n."""
         K = len(self.means)
         if K == 1 or not self.is_informative:
-            return np.zeros((len(scores), K))
-        return self._log_odds(scores[:, 0]) if K == 2 else self._of_many(contrasts(scores))
+            return np.zeros((K, scores.shape[1]))
+        return self._log_odds(scores[0]) if K == 2 else self._of_many(contrasts(scores.T).T)
 
     def _log_odds(self, z: Floats) -> Floats:
         """0 for the first of two classes, and the log-odds for the second."""
@@ -169,19 +194,22 @@ class Discriminant:
         near, far = t - delta, t + delta
         odds = self.exponent * logarithm((spread + far * far) / (spread + near * near))
         odds += RISE * (u / (1.0 + np.abs(u)))
-        return np.column_stack([np.zeros_like(odds), odds])
+        return np.array([np.zeros_like(odds), odds])
 
     def _of_many(self, z: Floats) -> Floats:
-        """A column for each class."""
-        A = self.whitenings[0][0]
-        if len(self.covariances) == 1:
-            distances = _distances(_rows_times(z, A), _rows_times(self.means, A))
-            return -self.exponent * logarithm(1.0 + distances / NU)
-        out, origin = np.empty((len(z), len(self.means))), np.zeros((1, len(A)))
-        for c, (A, half_volume) in enumerate(self.whitenings):
-            distance = _distances(_rows_times(z - self.means[c], A), origin)[:, 0]
-            out[:, c] = -self.exponent * logarithm(1.0 + distance / NU) - half_volume
-        return out
+        (A, half_volume), M = self.whitenings, self.means
+        distances = np.zeros((len(M), z.shape[1]))
+        if len(A) == 1:
+            half_volume = np.zeros(1)
+            for own, centers in zip(_times(A[0], z), self._centers, strict=True):
+                difference = own - centers[:, None]
+                distances += difference * difference
+        else:
+            for c in range(len(M)):
+                difference = _times(A[c], z - M[c][:, None])
+                difference *= difference
+                distances[c] = _added(difference)
+        return -self.exponent * logarithm(1.0 + distances / NU) - half_volume[:, None]
 
 
 def discriminant(
@@ -269,7 +297,7 @@ def _class_scatters(
     phi: BoundMap,
     W: Floats,
     class_weights: tuple[float, ...] | None,
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats | None]:
     """tr(PC_c) and ZᵀC_cZ of the scatter C_c of each class around its own mean."""
     n_outputs, J = known.n_outputs, len(moments.C)
     m = whole_means(known.feature_gram) if moments.is_centred else None
@@ -278,16 +306,14 @@ def _class_scatters(
     P, V = moments.P * steps * steps[:, None], W * steps[:, None]  # for features in steps
     traces, scatters = [], []
     for part, weight in zip(known.total, weights, strict=True):
-        S, s = part[:n_outputs, :n_outputs], part[:n_outputs, n_outputs]
-        if m is not None:
-            S = shifted(S, m)
-            s = S[:, -1]
-        C, total = S[:J, :J].astype(np.float64), s[:J].astype(np.float64)
+        S, s = in_floats(part[:n_outputs, :n_outputs], part[:n_outputs, n_outputs:], m)
+        C, total = S[:J, :J], s[:J, 0]
         mean, z = total / float(part[n_outputs, n_outputs]), V.T @ total
         unit = weight * 2.0**-known.weight_bits
         traces.append(unit * (np.vdot(P, C) - total @ (P @ mean)))
-        scatters.append(unit * (V.T @ C @ V - np.outer(z, V.T @ mean)))
-    return np.array(traces), np.array(scatters)
+        if len(weights) <= _MOST:
+            scatters.append(unit * (V.T @ C @ V - np.outer(z, V.T @ mean)))
+    return np.array(traces), np.array(scatters) if scatters else None
 
 
 # --- arithmetic in a fixed order ----------------------------------------------------------------
@@ -295,53 +321,29 @@ def _class_scatters(
 
 def contrasts(F: Floats) -> Floats:
     """FH, the columns' differences in Helmert's basis; a single column is left alone."""
-    K = F.shape[1]
-    if K == 1:
+    if F.shape[1] == 1:
         return F
-    out, before = np.empty((len(F), K - 1)), F[:, 0].astype(np.float64)
-    for j in range(1, K):
+    out, before = np.empty_like(F[:, 1:], dtype=np.float64), F[:, 0].astype(np.float64)
+    for j in range(1, F.shape[1]):
         out[:, j - 1] = (before - j * F[:, j]) / np.sqrt(j * (j + 1.0))
         before = before + F[:, j]
     return out
 
 
-def _whitening(S: Floats) -> tuple[Floats, float]:
-    """The inverse A of the Cholesky factor of S, so AᵀA = S⁻¹; and ½ log|S|."""
-    S, A = S.copy(), np.eye(len(S))
-    half_volume = 0.0
-    for j in range(len(S)):
-        pivot = np.sqrt(S[j, j])
-        half_volume += float(logarithm(pivot))
-        A[j] /= pivot
-        column = S[j + 1 :, j] / pivot
-        S[j + 1 :, j + 1 :] -= column[:, None] * column
-        A[j + 1 :] -= column[:, None] * A[j]
-    return A, half_volume
-
-
-def _rows_times(z: Floats, A: Floats) -> Floats:
-    """zAᵀ for a lower triangle A, the same for a row in any batch."""
+def _times(A: Floats, z: Floats) -> Floats:
+    """Az for a lower triangle A, the same for a column in any batch."""
     out = np.zeros_like(z)
     for j in range(len(A)):
-        out[:, j:] += z[:, j, None] * A[j:, j]
+        out[j:] += z[j] * A[j:, j, None]
     return out
 
 
-def _distances(z: Floats, centers: Floats) -> Floats:
-    """Squared distances of rows from centers, n × K."""
-    out = np.zeros((len(z), len(centers)))
-    for j in range(z.shape[1]):
-        difference = z[:, j, None] - centers[:, j]
-        out += difference * difference
-    return out
-
-
-def _normalised(p: Floats) -> tuple[Floats, Floats]:
-    """Rows that add up to 1, and what they added up to before."""
-    total = p[:, 0].copy()
-    for k in range(1, p.shape[1]):
-        total += p[:, k]
-    return p / total[:, None], total
+def _added(rows: Floats) -> Floats:
+    """Their sum, from the first to the last."""
+    total: Floats = rows[0].copy()
+    for row in rows[1:]:
+        total += row
+    return total
 
 
 def _agreeing(p: Floats, winners: NDArray[np.intp]) -> Floats:

@@ -354,7 +354,7 @@ class Woodbury(Cholesky):
         offset, frame = np.zeros(len(self.recipe.phi.steps)), None
         if penalty.free_intercept:
             known = self.knowledge()
-            gram = known.normal_equations()[0]
+            gram = known.feature_gram
             offset = whole_means(gram) * self.recipe.phi.steps
         equations = self._equations(offset)
         S = equations.matrix()
