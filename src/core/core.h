@@ -18,6 +18,7 @@ typedef __int128 i128;
 typedef unsigned __int128 u128;
 
 template <class T, int D> using In = nb::ndarray<const T, nb::ndim<D>, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<const uint64_t, nb::ndim<3>, nb::device::cpu>;  // limbs; each row without gaps
 template <class T, int D> using Out = nb::ndarray<T, nb::ndim<D>, nb::c_contig, nb::device::cpu>;
 
 // Calls f(first, last) for parts of the rows 0 to n, in so many threads: rows share nothing, so

@@ -177,7 +177,7 @@ WIDEST void products(const double *a, int rows, const double *x, int64_t n, doub
 
 // R ← R - w S d, for |d| < 2^47 and up to 2^16 columns of S. A limb times a digit is below 2^111, so
 // many of them below 2^127. Limbs are cut into pieces of 23 bits, digits into two of 24.
-void subtract_product(Out<uint64_t, 3> R, In<uint64_t, 3> S, In<int64_t, 2> digits, In<uint64_t, 1> w, int threads) {
+void subtract_product(Out<uint64_t, 3> R, Rows S, In<int64_t, 2> digits, In<uint64_t, 1> w, int threads) {
   int n = int(R.shape(0)), L = int(S.shape(0)), nw = int(w.shape(0));
   int64_t I = S.shape(1), J = S.shape(2), K = digits.shape(1), step = I * K, wide = (K + 3) / 4, even = J + J % 2;
   uint64_t *out = R.data();
@@ -198,7 +198,7 @@ void subtract_product(Out<uint64_t, 3> R, In<uint64_t, 3> S, In<int64_t, 2> digi
       for (int l = 0; l < L; ++l) {
         std::fill(sums.begin(), sums.end(), i128(0));
         for (int64_t j = 0; j < J; j += 256) {
-          const uint64_t *row = s + (l * I + i) * J + j;
+          const uint64_t *row = s + l * S.stride(0) + i * S.stride(1) + j;
           int64_t some = std::min<int64_t>(256, J - j);
           int rows = cut(row, l == L - 1, some, a) ? 3 : 2;
           if (some % 2) a[some] = a[256 + some] = a[512 + some] = 0.0;
@@ -301,13 +301,13 @@ void decide(In<uint64_t, 3> X, In<double, 2> bound, In<int64_t, 2> places, In<in
 // A = S' 2^-unit + diag(near), scaled to 2^-e A 2^-e with a diagonal near one, in one float64 or two, and
 // S'_ij = S_ij - m_i t_j - s_i m_j: the sums of features less m. S' is made modulo 2^(64 limbs), of which
 // it leaves the highest bit free; s, t have as many limbs. `there` is where S'_jj is not 0.
-void matrix(In<uint64_t, 3> S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t, 2> t, In<double, 1> near, int unit,
+void matrix(Rows S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t, 2> t, In<double, 1> near, int unit,
             Out<double, 3> A, Out<int64_t, 1> e, Out<bool, 1> there) {
   int L = int(S.shape(0)), parts = int(A.shape(0));
-  int64_t J = S.shape(1), size = J * J;
+  int64_t J = S.shape(1), limb = S.stride(0), width = S.stride(1);
   const uint64_t *sums = S.data(), *s_ = s.data(), *t_ = t.data();
   const int64_t *shift = m.data();
-  double *out = A.data(), low = 0.0;
+  double *out = A.data(), low = 0.0, grain = std::ldexp(1.0, -unit);
   nb::gil_scoped_release release;
   std::vector<uint64_t> v(L), a(L);
   std::vector<double> scale(J);
@@ -318,18 +318,18 @@ void matrix(In<uint64_t, 3> S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t,
     add_product(v.data(), L, a.data(), L, times > 0 ? times : -times, 0);
   };
   auto entry = [&](int64_t i, int64_t j) {
-    if (L == 1 && parts == 1)  // the usual sums
-      return std::ldexp(double(int64_t(sums[i * J + j] - shift[i] * t_[j] - s_[i] * shift[j])), -unit);
-    load(v.data(), sums + i * J + j, size, L);
+    const uint64_t *sum = sums + i * width + j;
+    if (L == 1 && parts == 1) return double(int64_t(*sum - shift[i] * t_[j] - s_[i] * shift[j]));
+    load(v.data(), sum, limb, L);
     less(shift[i], t_, j);
     less(shift[j], s_, i);
     Two both;
-    int64_t length = leading_bits(v.data(), L, both);
-    low = std::ldexp(both.low, int(length - unit));
-    return std::ldexp(both.high, int(length - unit));
+    int length = int(leading_bits(v.data(), L, both));
+    low = std::ldexp(both.low, length);
+    return std::ldexp(both.high, length);
   };
   for (int64_t j = 0; j < J; ++j) {
-    double own = entry(j, j);
+    double own = entry(j, j) * grain;
     there.data()[j] = own != 0.0;
     int exponent;
     std::frexp(own + near.data()[j], &exponent);
@@ -337,19 +337,14 @@ void matrix(In<uint64_t, 3> S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t,
     scale[j] = std::ldexp(1.0, -(exponent >> 1));
   }
   for (int64_t i = 0; i < J; ++i) {
-    double *row = out + i * J;
-    if (L == 1 && parts == 1 && !unit) {
-      for (int64_t j = 0; j < J; ++j)
-        row[j] = double(int64_t(sums[i * J + j] - shift[i] * t_[j] - s_[i] * shift[j])) * scale[i] * scale[j];
-    } else {
-      for (int64_t j = 0; j < J; ++j) {
-        row[j] = entry(i, j) * scale[i] * scale[j];
-        if (parts == 2) row[size + j] = low * scale[i] * scale[j];
-      }
+    double *row = out + i * J, *rest = row + J * J;
+    for (int64_t j = 0; j < J; ++j) {
+      row[j] = entry(i, j) * (grain * scale[i]) * scale[j];
+      if (parts == 2) rest[j] = low * (grain * scale[i]) * scale[j];
     }
     Two own = sum(row[i], near.data()[i] * scale[i] * scale[i]);
     row[i] = own.high;
-    if (parts == 2) row[size + i] += own.low;
+    if (parts == 2) rest[i] += own.low;
   }
 }
 

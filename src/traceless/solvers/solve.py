@@ -385,10 +385,12 @@ class _Twofold:
 
 
 def _limbs(S: Any) -> Limbs:
-    """A matrix of integers in limbs."""
+    """A matrix of integers in limbs, whose rows have no gaps."""
     if isinstance(S, Wide) or S.dtype == np.int64:
-        return np.ascontiguousarray(as_limbs(S))
-    return np.ascontiguousarray(S if S.dtype == np.uint64 else limbs(S))
+        S = as_limbs(S)
+    elif S.dtype == object:
+        S = limbs(S)
+    return S if S.strides[-1] == S.itemsize else np.ascontiguousarray(S)
 
 
 def _pieces(a: Integers) -> Iterator[tuple[int, NDArray[np.int64]]]:
