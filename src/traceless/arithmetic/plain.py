@@ -77,7 +77,7 @@ def decide(X: Limbs, bound: Floats, places: Integers, E: Integers, Z: Floats) ->
     """Z = the float64 nearest to all that is within `bound` 2^places of X, times 2^-E, or NaN."""
     whole = integers(X)
     for j, k in np.ndindex(*Z.shape):
-        off = math.ceil(Fraction(bound[j, k]) * Fraction(2) ** int(places[j, k]))
+        off = math.ceil(Fraction(float(bound[j, k])) * Fraction(2) ** int(places[j, k]))
         ends = {_nearest((whole[j, k] + side) / Fraction(2) ** int(E[k])) for side in (-off, off)}
         decided = len(ends) == 1 and off.bit_length() <= 64 * len(X) - 2
         Z[j, k] = ends.pop() if decided else np.nan
