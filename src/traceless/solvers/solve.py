@@ -63,7 +63,6 @@ _PIECE = 46  # bits of numbers that are multiplied with S
 _LEAST_GAIN = 2  # bits
 _LOOK = 2  # steps from which on it is asked what they decide
 _TWOFOLD = 4096  # features up to which a factor of twofold numbers is made: a minute
-_ILL = 2.0**52  # of a bound of the condition number, beyond which float64 may not do
 _THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
 _WORTH = 2**22  # products that are worth more than starting threads
 _HUGE = np.finfo(np.float64).max
@@ -89,8 +88,8 @@ def solve(
         ridge_j = 0 that is not the last has coefficient 0.
     Q : integers of shape (J, K)
     shift : int64 array of shape (J,), optional
-        What is subtracted from each feature, of which the last is 1: S and Q are of features as
-        they were, Z and `ridge` of shifted ones. The last ridge is 0.
+        What is subtracted from each feature, near its mean, of which the last is 1: S and Q are of
+        features as they were, Z and `ridge` of shifted ones. The last ridge is 0.
     intercept : bool
         Whether a last row is to be the intercept of the features as they were.
     unit : int
@@ -103,7 +102,7 @@ def solve(
     Raises
     ------
     ConditionError
-        If the system is so ill-conditioned that steps no longer gain a bit.
+        If the system is so ill-conditioned that steps no longer gain two bits.
     """
     ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
     system = _System(_limbs(S), ridge, np.zeros(len(Q), np.int64) if shift is None else shift, unit)
@@ -171,10 +170,8 @@ class _System:
         places = places + self.e[: J - free, None]
         self.most = int(places.max(initial=0))
         self.spread = np.ldexp(spread, places - self.most)  # r^(-1/2) 2^(e - most)
-        well = 4.0 * J * np.ldexp(self.spread.max(initial=0.0), min(self.most, 500)) ** 2 < _ILL
-        if J <= _TWOFOLD or well:
-            with suppress(LinAlgError):
-                return self._expanded(_Factor(self.A), Q, intercept)
+        with suppress(LinAlgError):
+            return self._expanded(_Factor(self.A), Q, intercept)
         if J <= _TWOFOLD:
             with suppress(LinAlgError):
                 return self._expanded(_Twofold(self._matrix(2)), Q, intercept)
