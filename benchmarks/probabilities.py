@@ -16,6 +16,7 @@ import importlib
 import importlib.util
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,11 +31,11 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.findings import Findings, Record, main
+from benchmarks.findings import Findings, Record, main, records_of
 from papers.claims import Claim
 from papers.datasets import Floats, mnist_or_random
 from papers.timing import interleave
-from traceless import LSSVC
+from traceless import LSSVC, LSSVR
 from traceless.exceptions import UninformativeWarning
 from traceless.features import RandomFourier
 
@@ -45,6 +46,7 @@ LOSS, BRIER, RIGHT, CURVE, COST = (
     "Calibration: share that was right, of rows whose likeliest class has p percent",
     "MNIST 60000 × 784, ten classes",
 )
+BESIDE = "Beside predict"
 MEAN = "mean of all sets"
 OURS, SIGMOID = "LSSVC", "sigmoid calibration"
 WAYS: dict[str, Callable[[], Any]] = {
@@ -278,6 +280,28 @@ def cost(rounds: int) -> tuple[list[Record], Claim]:
     return records, Claim("first probabilities / a fit, MNIST 60000 × 784", ratio, 0.05)
 
 
+def beside_predict(rounds: int, n: int) -> tuple[list[Record], list[Claim]]:
+    """Probabilities of twenty balanced classes, and intervals, beside predictions of the rows."""
+    rng = np.random.default_rng(0)
+    y, X, wide = (
+        rng.integers(20, size=2 * n),
+        rng.normal(size=(2 * n, 64)),
+        rng.normal(size=(n, 300)),
+    )
+    X += rng.normal(size=(20, 64))[y]
+    clf, reg = LSSVC(class_weight="balanced").fit(X, y), LSSVR().fit(wide, wide[:, 0])
+    records, claims = [], []
+    for case, rows, model, way, goal in (
+        (f"{2 * n} × 64, 20 balanced classes", X, clf, "predict_proba", 6.0),
+        (f"{n} × 300", wide, reg, "predict_interval", 4.0),
+    ):
+        jobs = {name: partial(getattr(model, name), rows) for name in ("predict", way)}
+        seconds = interleave(jobs, rounds)
+        records += records_of(BESIDE, seconds, case)
+        claims.append(Claim(f"{way} / predict, {case}", seconds[way] / seconds["predict"], goal))
+    return records, claims
+
+
 def claims_of(records: Sequence[Record]) -> list[Claim]:
     """On par with sigmoid calibration, on average."""
     found = {(r.job, r.way): r.value for r in records if r.case == MEAN}
@@ -290,12 +314,14 @@ def claims_of(records: Sequence[Record]) -> list[Claim]:
 def measure(quick: bool) -> Findings:
     records = compare(data_sets(quick), often=1 if quick else None)
     seconds, claim = cost(1 if quick else 5)
+    times, ratios = beside_predict(*((3, 500) if quick else (21, 5000)))
     notes = [
         "`decision=posterior` leaves the probabilities as they are, and predicts by them; else the "
         "class of the largest score has the largest. `classwise` gives each of more than two "
         "classes a covariance of its own."
     ]
-    return Findings([*records, *seconds], [*claims_of(records), claim], notes)
+    claims = [*claims_of(records), claim, *ratios]
+    return Findings([*records, *seconds, *times], claims, notes)
 
 
 if __name__ == "__main__":

@@ -33,10 +33,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg.lapack import dormqr, dpttrf, dpttrs, dsterf, dsytrd, dsytrd_lwork
@@ -76,28 +75,18 @@ def _first(low: Floats, high: Floats, exactly: Callable[[int], float]) -> int:
         low[j] = high[j] = exactly(j)
 
 
-@dataclass(frozen=True)
 class _Tridiagonal:
     """The sums in a basis where their matrix is tridiagonal, in float64."""
 
-    diagonal: Floats
-    beside: Floats
-    eigenvalues: Floats
-    z: Floats
-    v: Floats
-    n: int
-
-    @classmethod
-    def of(cls, B: Floats, c: Floats, v: Floats, n: int) -> _Tridiagonal:
-        """From a matrix, right-hand sides and squares; B is given away for that."""
+    def __init__(self, B: Floats, c: Floats, v: Floats, n: int) -> None:
         J, K = c.shape
         if J == 1:  # a feature that is always 0 changes nothing
             B, c, J = np.diag([B[0, 0], 0.0]), np.vstack([c, np.zeros((1, K))]), 2
         work = int(dsytrd_lwork(J, lower=1)[0])
-        A, d, e, tau, _ = dsytrd(np.asfortranarray(B), lower=1, lwork=work, overwrite_a=1)
+        A, self.diagonal, self.beside, tau, _ = dsytrd(B.T, lower=1, lwork=work, overwrite_a=1)
         below = dormqr("L", "T", A[1:, :-1], tau, np.asfortranarray(c[1:]), 64 * K)[0]
-        eigenvalues = np.maximum(dsterf(d, e)[0], 0.0)
-        return cls(d, e, eigenvalues, np.vstack([c[:1], below]), v, n)
+        self.eigenvalues = np.maximum(dsterf(self.diagonal, self.beside)[0], 0.0)
+        self.z, self.v, self.n = np.vstack([c[:1], below]), v, n
 
     def evidence(self, rhos: Floats) -> tuple[Floats, Floats]:
         """E of each ρ, and a bound of its error."""
@@ -108,28 +97,30 @@ class _Tridiagonal:
                 E[i], bound[i] = self._evidence(rho, dpttrs(d, e, self.z)[0])
         return E, bound
 
-    def _evidence(self, rho: float, w: Floats) -> tuple[float, float]:
-        size, top = 4.0 * _U * len(w), self.eigenvalues.max()
+    def _evidence(self, rho: float, w: Floats) -> tuple[Any, Any]:
+        eta, top = 4.0 * _U * len(w), self.eigenvalues.max()
         fitted, length = (self.z * w).sum(axis=0), np.sqrt((w * w).sum(axis=0))
         r = self.v - fitted
-        off = size * (top * length**2 + 2.0 * length * np.sqrt(top * self.v) + self.v + fitted)
+        off = eta * (top * length**2 + 2.0 * length * np.sqrt(top * self.v) + self.v + fitted)
         if not (r > 2.0 * off).all():
             return 0.0, np.inf
         log_det = np.log1p(self.eigenvalues / rho).sum()
-        slope = (1.0 / (self.eigenvalues + rho)).sum()
-        return (
-            float(self.n * np.log(r).sum() + len(r) * log_det),
-            float(
-                self.n * (2.0 * off / r + _LOGARITHMS).sum()
-                + len(r) * size * (top * slope + log_det)
-            ),
-        )
+        slope = top * (1.0 / (self.eigenvalues + rho)).sum()
+        bound = self.n * (2.0 * off / r + _LOGARITHMS).sum() + len(r) * eta * (slope + log_det)
+        return self.n * np.log(r).sum() + len(r) * log_det, bound
 
 
 class Evidence:
     """E of some rows, from their integers, for weights of the classes if given.
 
     The ρ of `penalty` plays no part.
+
+    Attributes
+    ----------
+    c, v : Python integers
+        Of the text, times `scale`, in units of the knowledge.
+    used, varying : ndarrays of bool
+        Features that vary and are penalised; responses that vary.
     """
 
     def __init__(
@@ -140,25 +131,47 @@ class Evidence:
         code: Coding,
         class_weights: tuple[float, ...] | None = None,
     ) -> None:
-        penalty = penalty._replace(rho=1.0)
-        self.known, self.penalty, self.phi, self.code = known, penalty, phi, code
-        self.class_weights = class_weights
-        S = known.feature_gram
-        self.ridge = penalty.ridge(S, known, phi)
-        self.is_free = self.ridge.is_free
-        self.n = known.n_samples - self.is_free
-        J = len(S)
-        if class_weights is None:
-            self.S, self.weights, bits = weighted([S], [1.0])
-        else:
-            self.S, self.weights, bits = weighted(
-                [part[:J, :J] for part in known.total], class_weights
+        self.known, self.phi, self.class_weights = known, phi, class_weights
+        self.penalty, J = penalty._replace(rho=1.0), known.n_outputs
+        ridge = self.penalty.ridge(known.feature_gram, known, phi)
+        parts = [known.feature_gram] if class_weights is None else known.total
+        self.S, whole, bits = weighted([S[:J, :J] for S in parts], class_weights or [1.0])
+        weights = np.array(whole, dtype=object)
+        c = code(wide(known.response_sums) * weights)
+        v, scale = wide(known.gram.diagonal()[J:]), 1 << bits
+        if known.task == "regression":  # the number of rows where their weight is not in the sums
+            total = (
+                int(known.gram[J - 1, J - 1])
+                if phi.has_bias
+                else known.n_samples << known.weight_bits
             )
-        self.unit = 1 << bits
+        else:  # of several labels the last response is the constant, and codes are ±1
+            total = int(v[-1] if known.task == "multilabel" else (v * weights).sum())
+            v = np.array([total] * c.shape[1], dtype=object)
+        self.weight = Fraction(total, scale << known.weight_bits) or Fraction(1)
+        self.n, self.scale, self.is_free = known.n_samples, scale, ridge.is_free
+        spread = integers(self.S[:, range(J), range(J)])
+        if ridge.is_free:
+            s, self.n, self.scale = integers(self.S[:, -1]), self.n - 1, scale * total
+            v, spread = total * v - c[-1] * c[-1], total * spread - s * s
+            c = total * c[:-1] - s[:-1, None] * c[-1]
+        self.c, self.v, self.total, self.near = c, v, total, ridge.near
+        self.used, self.varying = np.asarray((ridge.near > 0) & (spread > 0)), np.asarray(v > 0)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether a response and a feature vary."""
+        return bool(self.varying.any() and self.used.any())
+
+    def grid(self) -> list[float]:
+        """The values to choose from, the largest first."""
+        low, high = (self.weight * Fraction(2) ** k for k in (_LOWEST, _HIGHEST))
+        powers = range(math.frexp(high)[1], math.frexp(low)[1] - 2, -1)
+        return [math.ldexp(1.0, k) for k in powers if low <= Fraction(2) ** k <= high]
 
     def chosen(self, rhos: Sequence[float] | None = None) -> float:
         """The ρ that is chosen, from these."""
-        choices = sorted(self.grid() if rhos is None else rhos, reverse=True)
+        choices = sorted(rhos or self.grid(), reverse=True)
         if not self.says_something:
             return choices[0]  # nothing speaks against the largest
         E, bound = self.floats().evidence(np.array(choices))
@@ -174,103 +187,23 @@ class Evidence:
             E[i] = self.exactly(choices[i])
         return choices, -0.5 * E
 
-    @cached_property
-    def right_sides(self) -> Integers:
-        """Σωφy, coded, in units."""
-        V = wide(self.known.response_sums)
-        if self.class_weights is not None:
-            V = V * np.array(self.weights, dtype=object)
-        coded: Integers = self.code(V)
-        return coded
-
-    @cached_property
-    def total(self) -> int:
-        """The weight of all rows, in units; their number if it is not among the sums."""
-        if self.known.task == "regression":
-            if self.phi.has_bias:
-                return int(self.known.feature_gram[-1, -1])
-            return self.known.n_samples << self.known.weight_bits
-        if self.known.task == "multilabel":  # whose last response is the constant
-            return int(self.known.gram[-1, -1])
-        totals = self.known.class_totals
-        weights = self.weights if self.class_weights is not None else (1,) * len(totals)
-        scaled = (w * n for w, n in zip(weights, totals, strict=True))
-        return int(sum(scaled) * (1 << self.known.weight_bits))
-
-    @cached_property
-    def scale(self) -> int:
-        """What the integers below are multiples of, in the units of the knowledge."""
-        return self.unit * (self.total if self.is_free else 1)
-
-    @cached_property
-    def squares(self) -> Integers:
-        """v, times `scale`."""
-        J = self.known.n_outputs
-        if self.known.task == "regression":
-            yy = wide(self.known.gram.diagonal()[J:])
-        else:
-            yy = np.array([self.total] * self.right_sides.shape[1], dtype=object)  # of ±1
-        if not self.is_free:
-            return yy
-        t = self.right_sides[-1]
-        return np.asarray(self.total * yy - t * t)
-
-    @property
-    def says_something(self) -> bool:
-        """Whether a response and a feature vary."""
-        return bool(self.varying.any() and self.used.any())
-
-    @cached_property
-    def varying(self) -> Floats:
-        """Which responses vary."""
-        return np.asarray(self.squares > 0)
-
-    @cached_property
-    def used(self) -> Floats:
-        """Which features vary, and are penalised; the constant one is left out if it is free."""
-        J = self.S.shape[1]
-        spread = integers(self.S[:, range(J), range(J)])
-        if self.is_free:
-            spread = self.total * spread - integers(self.S[:, -1]) ** 2
-        return np.asarray((self.ridge.near > 0) & (spread > 0))
-
-    def grid(self) -> list[float]:
-        """The values to choose from, the largest first."""
-        weight = Fraction(self.total, self.unit << self.known.weight_bits)
-        low, high = _binary_logarithm(weight)
-        return [math.ldexp(1.0, k) for k in range(low + _HIGHEST, high + _LOWEST - 1, -1)]
-
     def floats(self) -> _Tridiagonal:
         """The sums in float64, ready for any ρ."""
         found = moments(self.known, self.penalty, self.phi, self.class_weights)
-        used, unit = np.flatnonzero(self.used), 2.0**-self.known.weight_bits
-        scale = 1.0 / np.sqrt(found.ridge[used])
+        used, whole = np.flatnonzero(self.used), np.array(self.scale, dtype=object)
+        unit, scale = 2.0**-self.known.weight_bits, 1.0 / np.sqrt(found.ridge[used])
         B = found.C[np.ix_(used, used)]
         B *= scale
         B *= scale[:, None]
-        if self.known.task == "regression":  # targets far from zero would lose digits
-            c = nearest(self._centred_right_sides(), np.array(self.scale, dtype=object))
-            c *= self.phi.steps[: len(c), None] * unit
-        else:
-            c = self.code(found.c)
-        c = c[used][:, self.varying] * scale[:, None]
-        v = nearest(self.squares[self.varying], np.array(self.scale, dtype=object)) * unit
-        return _Tridiagonal.of(B, c, v, self.n)
-
-    def _centred_right_sides(self) -> Integers:
-        """c, times `scale`."""
-        Q = self.right_sides
-        if not self.is_free:
-            return Q
-        s = integers(self.S[:, -1])[:-1, None]
-        return np.asarray(self.total * Q[:-1] - s * Q[-1])
+        c = nearest(self.c[np.ix_(used, np.flatnonzero(self.varying))], whole)
+        c *= (unit * self.phi.steps[used] * scale)[:, None]
+        return _Tridiagonal(B, c, nearest(self.v[self.varying], whole) * unit, self.n)
 
     def exactly(self, rho: float) -> float:
         """E in twofold precision: the same bits on every machine."""
         whole, G = self._bordered
         J, K = len(G), len(whole) - len(G)
-        D = G * Fraction(rho)
-        A = whole.copy()
+        D, A = G * Fraction(rho), whole.copy()
         A[range(J), range(J)] += D
         A = _two(A)
         if core.twofold_factor(A, J, 1) < J:
@@ -278,10 +211,10 @@ class Evidence:
         pivots, v = np.hsplit(A.diagonal(axis1=1, axis2=2), [J])
         if not (v[0] > 0).all():
             return math.inf
-        unit = Fraction(self.scale << self.known.weight_bits)  # of v
+        unit = np.array([float(self.scale << self.known.weight_bits)])  # of v
         logs = [self.n * a for a in _logarithms(v)]
         logs += [K * a for a in _logarithms(pivots)] + [-K * a for a in _logarithms(_two(D))]
-        return math.fsum([*logs, -self.n * K * float(logarithm(np.array([float(unit)]))[0])])
+        return math.fsum([*logs, -self.n * K * float(logarithm(unit)[0])])
 
     @cached_property
     def _bordered(self) -> tuple[Integers, Integers]:
@@ -289,15 +222,11 @@ class Evidence:
 
         When C + ρG is eliminated, r stands in the place of v.
         """
-        kept, varying = np.flatnonzero(self.used), np.flatnonzero(self.varying)
-        C = integers(self.S)
+        kept, varying, C = *map(np.flatnonzero, (self.used, self.varying)), integers(self.S)
         if self.is_free:
-            s = C[:-1, -1]
-            C = self.total * C[:-1, :-1] - s[:, None] * s
-        c = self._centred_right_sides()[np.ix_(kept, varying)]
-        v = np.zeros((len(varying), len(varying)), dtype=object)
-        np.fill_diagonal(v, self.squares[varying])
-        G = [Fraction(g) * self.scale for g in self.ridge.near[kept].tolist()]
+            C = self.total * C - C[:, -1:] * C[-1]
+        c, v = self.c[np.ix_(kept, varying)], np.diag(self.v[varying])
+        G = [Fraction(g) * self.scale for g in self.near[kept].tolist()]
         return np.block([[C[np.ix_(kept, kept)], c], [c.T, v]]), np.array(G, dtype=object)
 
 
@@ -311,11 +240,3 @@ def _two(numbers: Integers) -> Floats:
 def _logarithms(a: Floats) -> Iterator[float]:
     yield from logarithm(np.ascontiguousarray(a[0])).tolist()
     yield from (a[1] / a[0]).tolist()
-
-
-def _binary_logarithm(value: Fraction) -> tuple[int, int]:
-    """The whole numbers at or below, and at or above, the binary logarithm."""
-    low = value.numerator.bit_length() - value.denominator.bit_length()
-    if value < Fraction(2) ** low:
-        low -= 1
-    return low, low if value == Fraction(2) ** low else low + 1

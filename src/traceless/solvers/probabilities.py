@@ -77,7 +77,7 @@ RISE = 2.0**-10  # of the log-odds of two classes, over all scores, where tails 
 BELOW = 1.0 - 2.0**-50  # so that the largest probability is only one class's
 _MOST = 100  # classes that may have a covariance each
 _PRIOR_ROWS = 10  # times K: what Σ counts for beside the rows of a class
-_CACHE = 2**15  # probabilities at a time
+_CACHE = 2**16  # probabilities at a time
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -200,10 +200,11 @@ class Discriminant:
         (A, half_volume), M = self.whitenings, self.means
         distances = np.zeros((len(M), z.shape[1]))
         if len(A) == 1:
-            half_volume = np.zeros(1)
+            half_volume, difference = np.zeros(1), np.empty_like(distances)
             for own, centers in zip(_times(A[0], z), self._centers, strict=True):
-                difference = own - centers[:, None]
-                distances += difference * difference
+                np.subtract(own, centers[:, None], out=difference)
+                difference *= difference
+                distances += difference
         else:
             for c in range(len(M)):
                 difference = _times(A[c], z - M[c][:, None])
@@ -332,9 +333,9 @@ def contrasts(F: Floats) -> Floats:
 
 def _times(A: Floats, z: Floats) -> Floats:
     """Az for a lower triangle A, the same for a column in any batch."""
-    out = np.zeros_like(z)
+    out, products = np.zeros_like(z), np.empty_like(z)
     for j in range(len(A)):
-        out[j:] += z[j] * A[j:, j, None]
+        out[j:] += np.multiply(z[j], A[j:, j, None], out=products[j:])
     return out
 
 
