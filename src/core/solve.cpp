@@ -318,8 +318,6 @@ void matrix(In<uint64_t, 3> S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t,
     add_product(v.data(), L, a.data(), L, times > 0 ? times : -times, 0);
   };
   auto entry = [&](int64_t i, int64_t j) {
-    if (L == 1 && parts == 1)  // the usual sums
-      return std::ldexp(double(int64_t(sums[i * J + j] - shift[i] * t_[j] - s_[i] * shift[j])), -unit);
     load(v.data(), sums + i * J + j, size, L);
     less(shift[i], t_, j);
     less(shift[j], s_, i);
@@ -338,7 +336,7 @@ void matrix(In<uint64_t, 3> S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t,
   }
   for (int64_t i = 0; i < J; ++i) {
     double *row = out + i * J;
-    if (L == 1 && parts == 1 && !unit) {
+    if (L == 1 && parts == 1 && !unit) {  // the usual sums
       for (int64_t j = 0; j < J; ++j)
         row[j] = double(int64_t(sums[i * J + j] - shift[i] * t_[j] - s_[i] * shift[j])) * scale[i] * scale[j];
     } else {
