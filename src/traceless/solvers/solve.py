@@ -88,8 +88,9 @@ def solve(
         ridge_j = 0 that is not the last has coefficient 0.
     Q : integers of shape (J, K)
     shift : int64 array of shape (J,), optional
-        What is subtracted from each feature, near its mean, of which the last is 1: S and Q are of
-        features as they were, Z and `ridge` of shifted ones. The last ridge is 0.
+        What is subtracted from each feature, of which the last is 1: S and Q are of features as
+        they were, Z and `ridge` of shifted ones. The last ridge is 0. These are means, rounded:
+        shifted sums must fit into the limbs of S.
     intercept : bool
         Whether a last row is to be the intercept of the features as they were.
     unit : int
