@@ -61,10 +61,11 @@ class Posterior(LeastSquares):
 
         Normal discriminant analysis of the scores, with the tails of Student's distribution; its
         means and covariances come from the sums, corrected for what the model has seen. Of two
-        classes, the probability of the second rises with the score. Of more, the class that
-        `predict` names has the largest, unless `priors` are given for another population: with
-        ``decision="scores"``, a class that would be above it is brought down to it. With class
-        weights, classes are taken to be as common as the weights make them.
+        classes, the probability of the second rises with the score, and need not be one half where
+        `predict` changes its mind. Of more, the class that `predict` names has the largest, unless
+        `priors` are given for another population: with ``decision="scores"``, a class that would
+        be above it is brought down to it. With class weights, classes are taken to be as common as
+        the weights make them.
 
         Parameters
         ----------
