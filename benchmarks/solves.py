@@ -10,6 +10,7 @@ benchmarks/results.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -32,7 +33,7 @@ def measure(quick: bool) -> Findings:
     F = np.rint(np.abs(rng.normal(size=(20 * J, J))) * rng.uniform(0, 1, J) * 2**14)
     S, Q = (F.T @ F).astype(np.int64), (F.T @ rng.integers(-1, 2, (20 * J, 10))).astype(np.int64)
     A, ridge = S + np.diag(np.full(J, 2.0**28)), np.full(J, 2.0**28)
-    jobs = {
+    jobs: dict[str, Callable[[], object]] = {
         FLOATS: lambda: dpotrs(dpotrf(A)[0], Q.astype(np.float64)),
         "sums of one limb": partial(solve, S, ridge, Q),
         "sums of two limbs": partial(solve, shift_left(S, 40), ridge * 2.0**40, Q),
