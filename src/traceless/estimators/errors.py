@@ -17,7 +17,7 @@ from traceless.solvers.drop_costs import drop_costs
 from traceless.solvers.errors import Errors, errors
 from traceless.transaction import snapshot
 
-_ROWS = 512  # rows coded at a time: they stay in the cache
+_ROWS = 2048  # at a time: fewer are not worth waking the threads of BLAS
 _BIAS = "No standard error covers the bias of a rho that is too large."
 
 
