@@ -17,7 +17,7 @@ from traceless.solvers.drop_costs import drop_costs
 from traceless.solvers.errors import Errors, errors
 from traceless.transaction import snapshot
 
-_ROWS = 512  # rows coded at a time: they stay in the cache
+_ROWS = 2048  # at a time: fewer are not worth waking the threads of BLAS
 _BIAS = "No standard error covers the bias of a rho that is too large."
 
 
@@ -229,7 +229,7 @@ class PredictionErrors(Explained):
         X = to_array(taken(X))
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
         mean = scores(solution, phi, X) * self._target_resolution()
-        std, memory = np.empty_like(mean), np.empty((_ROWS, len(phi.steps)))
+        std, memory = np.empty_like(mean), np.empty((min(_ROWS, len(mean)), len(phi.steps)))
         for start in range(0, X.shape[0], _ROWS):
             rows = slice(start, start + _ROWS)
             std[rows] = found.of_codes(phi.codes(X, rows, memory))

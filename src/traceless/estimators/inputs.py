@@ -108,7 +108,8 @@ def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
         X, y = _validated(estimator, rows, task, reset)
     y = y.toarray() if issparse(y) else y
     if reset and not regression:
-        dtype = np.dtype(kind_of(y)) if is_on_device(y) else y.dtype
+        there = type(y) is not np.ndarray and is_on_device(y)
+        dtype = np.dtype(kind_of(y)) if there else y.dtype
         take_label_type(estimator, dtype, task, rows[1])
     weight = rows[2] if len(rows) == 3 else None
     if weight is not None and not isinstance(weight, Real):

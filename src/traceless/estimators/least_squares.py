@@ -133,7 +133,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         with changing(self) as draft:
             draft._start_anew()
             draft._learn((X, y, sample_weight), None)
-            draft._problem() if is_on_device(taken(X)) else draft._weights()
+            there = type(X) is not np.ndarray and is_on_device(taken(X))
+            draft._problem() if there else draft._weights()
         return self
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -384,11 +385,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """Check the first rows: there are some, on a grid neither too coarse nor too fine."""
         if not part.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
-        names = getattr(self, "feature_names_in_", None)
-        if self._map().features_are_columns:
+        names, phi = getattr(self, "feature_names_in_", None), self._map()
+        if phi.features_are_columns:
             report_large(part.large_features(), names)
-        steps = self._map().input_steps(self.n_features_in_)
-        if is_on_device(X):
+        steps = phi.input_steps(self.n_features_in_)
+        if type(X) is not np.ndarray and is_on_device(X):
             from traceless.device.encoders import narrow_columns
 
             values, columns = narrow_columns(X[:ROWS], steps)

@@ -139,6 +139,7 @@ class Discriminant:
             out[rows] = (L - logarithm(total) if log else p).T
             if agree and self.is_informative and len(shares) > 2:
                 winners = scores[rows].argmax(axis=1)
+                # where no other is near the winner's, that is the largest, and q is p
                 near = p >= p[winners, range(len(winners))] * (1.0 - 2.0**-30)
                 rivals = np.flatnonzero(near.sum(axis=0) > 1)
                 if rivals.size:
