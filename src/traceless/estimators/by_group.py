@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.integers import Floats, as_array
 from traceless.estimators.least_squares import LeastSquares
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.groups import GroupRecipe, KnowledgeTable
@@ -229,7 +229,8 @@ class GroupedModels:
         if isinstance(rho, str):
             raise ValueError(f"Models by group share one number rho, got {rho!r}.")
         steps, resolution = phi.steps, self.table.recipe.target_resolution
-        sums = np.ldexp(self.table.sums.astype(np.longdouble), -self.table.weight_bits)
+        sums = as_array(self.table.sums).astype(np.longdouble)
+        sums = np.ldexp(sums, -self.table.weight_bits)
         S = sums[:, :J, :J] * np.outer(steps, steps)
         V = sums[:, :J, J:] * steps[:, None]
         if self.table.recipe.task == "regression":

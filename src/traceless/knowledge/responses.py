@@ -269,6 +269,16 @@ def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
     return tuple(sorted({*labels}))
 
 
+def in_both(
+    ours: tuple[Any, ...], theirs: tuple[Any, ...]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where names that are in both are in each."""
+    places = {name: place for place, name in enumerate(theirs)}
+    pairs = [(k, places[name]) for k, name in enumerate(ours) if name in places]
+    old, new = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    return old, new
+
+
 def _target_codes(y: Floats, resolution: float) -> Floats:
     step = grid_step(resolution, "target_resolution")
     codes = np.rint((y[:, None] if y.ndim == 1 else y) / step)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -58,6 +58,7 @@ from traceless.knowledge.responses import (
     Label,
     Task,
     framed,
+    in_both,
     label_bytes,
     n_rows,
     responses_of,
@@ -267,11 +268,11 @@ class Knowledge(saving.Savable):
             return NotImplemented
         self._check_combinable(other)
         responses = union(self.responses, other.responses)
-        a, b = self._spread(responses), other._spread(responses)
+        a, b = self._with(responses), other._with(responses)
         bits = max(a.weight_bits, b.weight_bits)
         total = join(
-            integers.shift_left(a.total, bits - a.weight_bits),
-            integers.shift_left(b.total, bits - b.weight_bits),
+            integers.shifted(a.total, bits - a.weight_bits),
+            integers.shifted(b.total, bits - b.weight_bits),
         )
         counts = tuple(map(each, a.counts, b.counts))
         lanes = None
@@ -361,13 +362,6 @@ class Knowledge(saving.Savable):
         if self.task != "classification":
             raise AttributeError(f"Knowledge of {SAID[self.task]} has no classes; see n_samples.")
         return dict(zip(self.responses, self.counts, strict=True))
-
-    @property
-    def label_counts(self) -> tuple[int, ...]:
-        """Rows with each label, of a multi-label classification."""
-        if self.task != "multilabel":
-            raise AttributeError(f"Knowledge of {SAID[self.task]} has one label per row, or none.")
-        return self.counts[:-1]
 
     @property
     def class_totals(self) -> tuple[Fraction, ...]:
@@ -508,47 +502,23 @@ class Knowledge(saving.Savable):
         """Drop classes of which nothing is left, use the largest unit."""
         out = self
         if self.task == "classification":
-            kept = [k for k, n in enumerate(self.counts) if n or self.of_class(k).any()]
-            if len(kept) < len(self.counts):
-                index = self._index(kept)
-                out = replace(
-                    self,
-                    responses=tuple(self.responses[k] for k in kept),
-                    counts=tuple(self.counts[k] for k in kept),
-                    total=_read_only(integers.least(self.total[index])),
-                )
+            counted = enumerate(zip(self.responses, self.counts, strict=True))
+            out = self._with(tuple([r for k, (r, n) in counted if n or self.of_class(k).any()]))
         spare = integers.trailing_zeros(out.total, out.weight_bits) if out.weight_bits else 0
         if spare:
-            total, bits = integers.shift_right(out.total, spare), out.weight_bits - spare
+            total, bits = integers.shifted(out.total, -spare), out.weight_bits - spare
             out = replace(out, total=_read_only(total), weight_bits=bits)
         return out
 
-    def _index(self, classes: Sequence[int]) -> Any:
-        """Where the sums of some classes are, together with those of the features."""
-        J = self.n_outputs
-        both = [*range(J), *(J + k for k in classes)]
-        return np.array(classes, dtype=np.intp) if self.classwise else np.ix_(both, both)
-
-    def _spread(self, responses: tuple[Label, ...]) -> Knowledge:
-        """The same knowledge with room for further classes, all zero."""
+    def _with(self, responses: tuple[Label, ...]) -> Knowledge:
+        """The same of these classes: nothing of those that are new, and without some that are."""
         if responses == self.responses:
             return self
-        where = [responses.index(r) for r in self.responses]
-        J, K = self.n_outputs, len(responses)
-        shape = (K, J + 1, J + 1) if self.classwise else (J + K, J + K)
-        places: list[tuple[Any, Any]] = [(..., np.array(where, dtype=np.intp))]
-        if not self.classwise:  # the features, which are many, by slices
-            own, new = slice(J, None), J + np.array(where, dtype=np.intp)
-            places = [
-                (np.s_[:J, :J], np.s_[:J, :J]),
-                ((own, slice(J)), (new, slice(J))),
-                ((slice(J), own), (slice(J), new)),
-                ((own, own), np.ix_(new, new)),
-            ]
-        total = integers.spread(self.total, shape, places)
+        old, new = in_both(self.responses, responses)
+        total = integers.with_classes(self.total, self.n_outputs, old, new, len(responses))
         counts = [0] * len(responses)
-        for k, n in zip(where, self.counts, strict=True):
-            counts[k] = n
+        for k, place in zip(old, new, strict=True):
+            counts[place] = self.counts[k]
         return replace(self, responses=responses, counts=tuple(counts), total=_read_only(total))
 
     def _check_combinable(self, other: Knowledge) -> None:
