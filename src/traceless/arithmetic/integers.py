@@ -160,11 +160,6 @@ def as_array(a: Sums) -> Integers:
     return wide(a) if isinstance(a, Wide) else a
 
 
-def equal(a: Sums, b: Sums) -> bool:
-    """Whether two sums are the same."""
-    return np.array_equal(as_limbs(a), as_limbs(b))
-
-
 def least(a: Sums) -> Sums:
     """Part of a sum, in the one form of sums."""
     return shifted(a, 0) if isinstance(a, Wide) else a

@@ -37,7 +37,7 @@ def put(out: Limbs, numbers: NDArray[Any]) -> None:
 def limbs(numbers: Any) -> Limbs:
     """Python integers in as many limbs as the largest needs with its sign."""
     a = np.asarray(numbers, dtype=object)
-    size = max((int(v).bit_length() for v in a.flat), default=0)
+    size = int(np.max(np.abs(a), initial=0)).bit_length()
     out = np.empty((size // 64 + 1, *a.shape), dtype=np.uint64)
     put(out, a)
     return out

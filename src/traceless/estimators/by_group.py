@@ -109,7 +109,8 @@ def fit_by(
         names = [name for name in names if name != sample_weight]
     plain = clone(estimator)
     plain.n_features_in_ = source.n_features - (weight is not None)
-    recipe: Any = GroupRecipe.of(plain._recipe(), weight)
+    of = plain._recipe()
+    recipe: Any = GroupRecipe(of.phi, of.task, of.target_resolution, weight=weight)
     table: Any = source.knowledge(recipe, n_jobs)
     return GroupedModels(plain, table, None if names is None else tuple(names))
 

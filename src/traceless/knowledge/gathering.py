@@ -52,18 +52,16 @@ class Gathering:
     fingerprint: Fingerprint | None = None
     verbose: bool = False
 
-    def pooled(self) -> tuple[Sums, int]:
-        """Σ ω [φ; r][φ; r]ᵀ over all rows, in integers, and the exponent of their unit."""
-        rows, K = slice(0, self.X.shape[0]), len(self.responses.names)
-        (sums,) = self._sums([rows], K, self.responses)
-        return sums, self.unit
-
-    def by_class(self, classes: Classes) -> tuple[Sums, int]:
-        """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one after another, and their unit."""
+    def sums(self, classwise: bool) -> Sums:
+        """Σ ω [φ; r][φ; r]ᵀ over all rows, or Σ ω [φ; 1][φ; 1]ᵀ over those of each class."""
+        if not classwise:
+            every = slice(0, self.X.shape[0])
+            (total,) = self._sums([every], len(self.responses.names), self.responses)
+            return total
+        classes: Any = self.responses
         totals = [*self._sums(classes.members(), 1, None)]
         width = len(self.phi.steps) + 1
-        empty = np.zeros((0, width, width), dtype=np.int64)
-        return (integers.stack(totals) if totals else empty), self.unit
+        return integers.stack(totals) if totals else np.zeros((0, width, width), dtype=np.int64)
 
     @cached_property
     def unit(self) -> int:

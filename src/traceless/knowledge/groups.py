@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import compress
 from typing import Any
 
@@ -22,6 +23,7 @@ from traceless.arithmetic.integers import Integers, Sums
 from traceless.exceptions import MismatchError
 from traceless.features.grid import dense_rows
 from traceless.knowledge.responses import (
+    Classes,
     Label,
     Responses,
     framed,
@@ -90,7 +92,7 @@ class KnowledgeTable:
     def place(self, key: Any) -> int:
         """Where a group is."""
         try:
-            return self._places()[_key(key)]
+            return self._places[_key(key)]
         except KeyError:
             raise KeyError(
                 f"There is no group {key!r} among the {len(self)} of this table."
@@ -156,12 +158,9 @@ class KnowledgeTable:
                 self[key].check_possible()
         return self
 
+    @cached_property
     def _places(self) -> dict[Key, int]:
-        found: dict[Key, int] | None = self.__dict__.get("_found")
-        if found is None:
-            found = {key: place for place, key in enumerate(self.keys)}
-            self.__dict__["_found"] = found
-        return found
+        return {key: place for place, key in enumerate(self.keys)}
 
     def _with(self, keys: tuple[Key, ...], responses: tuple[Label, ...]) -> KnowledgeTable:
         """The same of these groups and classes: zeros for new ones, and without some."""
@@ -203,16 +202,6 @@ class GroupRecipe(Recipe):
 
     weight: int | None = None
 
-    @classmethod
-    def of(cls, recipe: Recipe, weight: int | None = None) -> GroupRecipe:
-        """The same recipe, group by group."""
-        return cls(recipe.phi, recipe.task, recipe.target_resolution, weight=weight)
-
-    @property
-    def of_one_group(self) -> Recipe:
-        """The recipe of the rows of a group."""
-        return Recipe(self.phi, self.task, self.target_resolution)
-
     def knowledge(self, rows: Rows) -> Any:
         """The table of some rows (X, y, key)."""
         X, y, key = rows
@@ -224,12 +213,17 @@ class GroupRecipe(Recipe):
             X = np.delete(X, self.weight, axis=1)
         responses = responses_of(y, weights, self.task, self.target_resolution)
         names, bits = responses.names, -unit(weights)
-        counts = self._counts(y, group, weights, len(keys), names)
+        counts = np.zeros(
+            (len(keys), len(names) if isinstance(responses, Classes) else 1), np.int64
+        )
+        alive = slice(None) if weights is None else weights > 0
+        classes: Any = responses._class[alive] if isinstance(responses, Classes) else 0
+        np.add.at(counts, (group[alive], classes), 1)
         width = len(self.phi.steps) + len(names)
         sums = np.zeros((len(keys), width, width), dtype=np.int64)
         wide = self._add(sums, X, responses, group, weights, bits)
         sums[wide], counts[wide] = 0, 0
-        recipe = self.of_one_group
+        recipe = Recipe(self.phi, self.task, self.target_resolution)  # of one group
         table = KnowledgeTable(recipe, keys, names, counts, sums, bits)
         if wide.size:  # gathered one by one
             held = np.ones(len(group)) if weights is None else weights
@@ -237,19 +231,6 @@ class GroupRecipe(Recipe):
             known = [recipe.knowledge((X[a:b], y[a:b], held[a:b])) for a, b in ends]
             table += _stacked(recipe, tuple(keys[g] for g in wide), known)
         return table._canonical()
-
-    def _counts(
-        self, y: Any, group: Any, weights: Any, n_groups: int, names: tuple[Label, ...]
-    ) -> NDArray[np.int64]:
-        """Rows of each group with positive weight, by class."""
-        alive = slice(None) if weights is None else weights > 0
-        if self.task != "classification":
-            return np.bincount(group[alive], minlength=n_groups)[:, None]
-        counts = np.zeros((n_groups, len(names)), dtype=np.int64)
-        labels = {label: k for k, label in enumerate(names)}
-        number = np.array([labels[label_of(v)] for v in y.ravel().tolist()], dtype=np.intp)
-        np.add.at(counts, (group[alive], number[alive]), 1)
-        return counts
 
     def _add(
         self, sums: Integers, X: Any, responses: Responses, group: Any, weights: Any, bits: int

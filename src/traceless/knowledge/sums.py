@@ -54,7 +54,6 @@ from traceless.knowledge.fingerprint import to_bytes as fingerprint_bytes
 from traceless.knowledge.gathering import Gathering
 from traceless.knowledge.responses import (
     SAID,
-    Classes,
     Label,
     Task,
     framed,
@@ -116,6 +115,9 @@ class Recipe:
             raise ValueError(
                 f"X has {X.shape[1]} columns, the feature map takes {self.phi.n_features}."
             )
+        if self.classwise and self.task != "classification":
+            said = SAID[self.task].capitalize()
+            raise ValueError(f"{said} has no classes to keep apart: leave classwise out.")
         prints = None
         if self.fingerprint:
             known = specification_digest(self.specification).encode(), self.task.encode()
@@ -126,20 +128,13 @@ class Recipe:
 
             kind = TensorGathering
         gathering = kind(self.phi, X, responses, weights, prints, self.verbose)
-        if not self.classwise:
-            sums, exponent = gathering.pooled()
-        elif isinstance(responses, Classes):
-            sums, exponent = gathering.by_class(responses)
-        else:
-            said = SAID[self.task].capitalize()
-            raise ValueError(f"{said} has no classes to keep apart: leave classwise out.")
         return Knowledge(
             dict(self.specification),
             self.task,
             responses.names,
             responses.counts,
-            _read_only(sums),
-            -exponent,
+            _read_only(gathering.sums(self.classwise)),
+            -gathering.unit,
             None if prints is None else prints.lanes,
         )._canonical()
 
@@ -290,7 +285,8 @@ class Knowledge(saving.Savable):
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, Knowledge):
             return NotImplemented
-        return self._header() == other._header() and integers.equal(self.total, other.total)
+        ours, theirs = map(integers.as_limbs, (self.total, other.total))
+        return self._header() == other._header() and np.array_equal(ours, theirs)
 
     def __hash__(self) -> int:
         return hash(self.digest())
