@@ -17,7 +17,7 @@ help:
 	@echo "             make test-plain tests what it computes without it"
 	@echo "make bench   speed and memory of learning in one go, against scikit-learn; the others are make bench-NAME:"
 	@echo "             accuracy, cross_validation, engines, everyday, gpu, out_of_core, paths, penalties, probabilities,"
-	@echo "             refitting, scores, starting, store, updates; make bench-report runs all and writes docs/benchmarks.md"
+	@echo "             refitting, scores, solves, starting, store, updates; make bench-report runs all and writes docs/benchmarks.md"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
 	@echo "make peers   scikit-learn's own tests of SVC, Ridge and cross-validation, run with ours in their place"

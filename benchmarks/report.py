@@ -40,6 +40,7 @@ TITLES = {
     "updates": "Small changes",
     "accuracy": "Accuracy after very many changes",
     "scores": "Scores",
+    "solves": "Solves",
     "penalties": "What a free intercept and scales cost",
     "cross_validation": "Cross-validation by unlearning",
     "paths": "PathSVC",

@@ -2,7 +2,7 @@
 
 Features are a random layer over 64 columns. Sums are scaled up to about 2^60, as if of
 10^10 rows, so that the solve has as many digits to work on as it would have there; for
-Python integers to beyond 2^63.
+two limbs to beyond 2^63.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PIECES = 8  # slices of the rows, whatever the number of processes
 ROWS = (1_024, 6_144)  # gathered, to tell costs of a row from those of a piece
 LARGEST = 9e7  # bytes of the matrices that are solved
 GATHERED_CLASSES = (2, 10)
-BITS = {"int64": 60, "Python integers": 70}  # of the largest sum
+BITS = {"int64": 60, "two limbs": 70}  # of the largest sum
 Job = Callable[[], object]
 Jobs = dict[tuple[float, float, float], Job]  # by n, J and K
 
@@ -192,10 +192,10 @@ def _solve(known: Knowledge, how: str) -> Job:
 
 
 def _wide_solve(J: int) -> float:
-    """Further seconds for each entry of a matrix, where entries are Python integers."""
+    """Further seconds for each entry of a matrix, where entries have two limbs."""
     known = gathered(4 * J, J, 2)
     jobs = {kind: partial(_solve, scaled(known, bits), "shared") for kind, bits in BITS.items()}
-    narrow, wide = interleave(jobs, 5, "(e) Python integers", prepared=True).values()
+    narrow, wide = interleave(jobs, 5, "(e) two limbs", prepared=True).values()
     return max(0.0, wide - narrow) / (2 * J * J)
 
 

@@ -10,7 +10,7 @@ For n rows, J features, K classes and p workers,
              one_vs_rest   K times J³, J² and J
 
 where the coefficients are seconds measured on one machine (`costs`). A piece whose diagonal
-passes 2^63 is of Python integers: its steps are dearer by measured factors.
+passes 2^63 is of two limbs of 64 bits: its steps are dearer by measured factors.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class Costs:
     gather : coefficients of `GATHER`
     solve : by kind of solve, coefficients of `SOLVE`
     narrow, wide : Handling
-        Of pieces in int64, and in Python integers.
+        Of pieces in int64, and in two limbs of 64 bits.
     wide_solve : float
-        Further seconds for each entry of a matrix of Python integers.
+        Further seconds for each entry of a matrix of two limbs.
     file : float
         For each byte, written and read again.
     dispatch : float

@@ -36,7 +36,7 @@ def of_costs(costs: Costs) -> dict[str, Table]:
         "A row": terms(costs.gather),
         **solves,
         "An integer of a piece: add, pack, unpack; size": handled(costs.narrow),
-        "The same beyond int64 (Python integers)": handled(costs.wide),
+        "The same beyond int64 (two limbs)": handled(costs.wide),
         "Solve, a matrix entry beyond int64": f"{1e6 * costs.wide_solve:.2g} µs more",
         "A temporary file, there and back": f"{1e-6 / costs.file:,.0f} MB/s",
         "A round of tasks": f"{1e3 * costs.dispatch:.0f} ms",

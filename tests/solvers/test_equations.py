@@ -28,14 +28,14 @@ def test_products_have_the_digits_that_cancel(seed, bits, J):
     T[np.diag_indices(J)] = 2.0**bits  # no number is larger than the largest of the diagonal
     steps = 2.0 ** -rng.integers(0, 20, J)
     U = rng.normal(size=(J, 2)) * 10.0 ** rng.integers(-8, 8, (J, 1))
-    found = Product(Equations(T, steps, U)).times(U)
+    first, rest = Product(Equations(T, steps, U)).times(U)
     whole = np.triu(T) + np.triu(T, 1).T
     S = np.vectorize(Fraction, otypes=[object])(whole * steps * steps[:, None])
     exact = S @ np.vectorize(Fraction, otypes=[object])(U)
     large = (whole.max() * np.abs(steps[:, None] * U).max()) * steps[:, None]
-    digits = 2.0 ** -(np.finfo(np.longdouble).nmant - 3)
-    for ours, right, size in zip(found.flat, exact.flat, np.repeat(large, 2), strict=True):
-        assert abs(fraction(ours) - right) <= Fraction(J * digits * size)
+    sizes = np.repeat(large, 2)
+    for high, low, right, size in zip(first.flat, rest.flat, exact.flat, sizes, strict=True):
+        assert abs(Fraction(high) + Fraction(low) - right) <= Fraction(J * 2.0**-60 * size)
 
 
 @pytest.mark.parametrize("rho", [1.0, 1e-6])

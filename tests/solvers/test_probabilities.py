@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from cases import PENALTIES
 from traceless import LPSVM, LSSVC, Knowledge
 from traceless.features import Linear, RandomFourier
+from traceless.solvers import probabilities
 from traceless.solvers.probabilities import NU, Discriminant, _agreeing, contrasts
 
 
@@ -109,6 +110,15 @@ def test_class_wise_knowledge_changes_nothing_for_two_classes():
     X, y = data(2)
     apart, pooled = (LSSVC(classwise=kept).fit(X, y) for kept in (True, False))
     assert np.array_equal(apart.predict_proba(X), pooled.predict_proba(X))
+
+
+def test_many_classes_share_a_covariance(monkeypatch):
+    X, y = data(5)
+    apart, pooled = (LSSVC(classwise=kept).fit(X, y)._discriminant() for kept in (True, False))
+    monkeypatch.setattr(probabilities, "_MOST", 4)
+    found = LSSVC(classwise=True).fit(X, y)._discriminant()
+    assert np.array_equal(found.means, apart.means)
+    assert np.allclose(found.covariances, pooled.covariances, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("classwise", [False, True])

@@ -17,7 +17,7 @@ from traceless.solvers.drop_costs import drop_costs
 from traceless.solvers.errors import Errors, errors
 from traceless.transaction import snapshot
 
-_ROWS = 256  # rows coded at a time: they stay in the cache
+_ROWS = 512  # rows coded at a time: they stay in the cache
 _BIAS = "No standard error covers the bias of a rho that is too large."
 
 

@@ -66,6 +66,7 @@ from traceless.transaction import Changeable, changing, snapshot
 
 _LINEAR = Linear()  # the map where none is given
 _SOLVERS = {"cholesky": Cholesky, "woodbury": Woodbury}
+_FLAGS = {bool, type(None)}  # types of `standardize` that need no check
 ROWS = 4096  # rows that are looked at for a grid that is too coarse
 
 
@@ -530,7 +531,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _penalty(self, rho: Any, phi: BoundMap) -> Penalty:
         """The papers' where there is no constant feature: sums without it have no means."""
-        if type(self.free_intercept) is not bool or type(self.standardize) is not bool:
+        if type(self.free_intercept) is not bool or type(self.standardize) not in _FLAGS:
             check_parameters(self, "free_intercept", "standardize")
         if not phi.has_bias:
             return Penalty(rho)
@@ -571,8 +572,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def _decision(self, X: Any) -> Any:
         """The scores of rows: an array, or a tensor on the device of the rows."""
         solution, phi = self._weights()
-        X = taken(X)
-        if is_on_device(X):
+        X = X if type(X) is np.ndarray else taken(X)
+        if type(X) is not np.ndarray and is_on_device(X):
             from traceless.device.products import scores as scores_there
 
             return scores_there(solution, phi, checked_tensor(self, X, reset=False))

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from traceless.arithmetic.integers import Floats
-from traceless.device.tensors import like, taken, to_array
+from traceless.device.tensors import is_on_device, like, taken, to_array
 from traceless.estimators.columns import ForgettableColumns
 from traceless.estimators.errors import Explained, PredictionErrors
 from traceless.estimators.exported_state import ExportedState
-from traceless.estimators.inputs import check_classes
+from traceless.estimators.inputs import check_classes, checked_tensor
 from traceless.estimators.least_squares import ROWS, LeastSquares
 from traceless.estimators.posterior import CONSTRAINTS, Posterior
 from traceless.estimators.summary import Summary
@@ -221,11 +221,11 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels of the rows held now, in order; or the numbers of the columns of y."""
-        now = snapshot(self)
-        responses = now._held().responses
-        if now._task == "multilabel":
+        now = self.__dict__  # of one state, whatever is published meanwhile
+        responses = (now.get("_state") or self._held()).responses
+        if now.get("_task") == "multilabel":
             return np.arange(len(responses) - 1)
-        return label_array(responses, now.__dict__.get("_label_type"))
+        return label_array(responses, now.get("_label_type"))
 
     @where_the_rows_are
     def decision_function(self, X: Any) -> Any:
@@ -271,7 +271,8 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
             has = (to_array(now._decision(X)) > 0).astype(now.__dict__.get("_label_type", np.int64))
             return like(X, has)
         winners = now._winners(X)  # first: it checks the rows and the model
-        return like(X, np.asarray(now.classes_[winners]))
+        classes = now.classes_
+        return like(X, np.asarray(classes[np.minimum(winners, len(classes) - 1)]))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose label is right, or all of whose labels are.
@@ -312,6 +313,19 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         facts = now._facts() | {"classes": ", ".join(map(str, classes))}
         title = f"{type(self).__name__}: coefficients of the score of each class"
         return Summary(title, facts, {"name": names, **table}, _NO_ERRORS)
+
+    def _winners(self, X: Any) -> NDArray[np.intp]:
+        """The number of each row's class, by its score or its probability; of one class 0 or 1."""
+        if self.decision != "scores":
+            return np.asarray(self._probabilities(X, log=True).argmax(axis=1))
+        if type(X) is not np.ndarray and is_on_device(taken(X)) and len(self.classes_) > 2:
+            from traceless.device.products import winners
+
+            rows = checked_tensor(self, taken(X), reset=False)
+            return np.asarray(to_array(winners(*self._weights(), rows)))
+        scores = self._decision(X)
+        best = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+        return np.asarray(best if type(best) is np.ndarray else to_array(best), dtype=np.intp)
 
     def _worst_losses(self) -> Floats:
         weights, known = shared_weights(self._problem()[3]), self.knowledge_

@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from traceless.arithmetic.integers import Floats
-from traceless.device.tensors import is_on_device, like, taken, to_array
-from traceless.estimators.inputs import checked_tensor
+from traceless.device.tensors import like, to_array
 from traceless.estimators.least_squares import LeastSquares
 from traceless.exceptions import UninformativeWarning
 from traceless.knowledge.sums import Knowledge
@@ -61,10 +59,11 @@ class Posterior(LeastSquares):
 
         Normal discriminant analysis of the scores, with the tails of Student's distribution; its
         means and covariances come from the sums, corrected for what the model has seen. Of two
-        classes, the probability of the second rises with the score. Of more, the class that
-        `predict` names has the largest, unless `priors` are given for another population: with
-        ``decision="scores"``, a class that would be above it is brought down to it. With class
-        weights, classes are taken to be as common as the weights make them.
+        classes, the probability of the second rises with the score, and need not be one half where
+        `predict` changes its mind. Of more, the class that `predict` names has the largest, unless
+        `priors` are given for another population: with ``decision="scores"``, a class that would
+        be above it is brought down to it. With class weights, classes are taken to be as common as
+        the weights make them.
 
         Parameters
         ----------
@@ -98,20 +97,6 @@ class Posterior(LeastSquares):
         priors = self._checked_priors(len(found.means))
         agree = self.decision == "scores" and priors is None
         return found.probabilities(scores, priors, agree=agree, log=log)
-
-    def _winners(self, X: Any) -> NDArray[np.intp]:
-        """The number of each row's class, by its score or by its probability."""
-        if self.decision != "scores":
-            return np.asarray(self._probabilities(X, log=True).argmax(axis=1))
-        if is_on_device(taken(X)) and len(self.classes_) > 2:
-            from traceless.device.products import winners
-
-            rows = checked_tensor(self, taken(X), reset=False)
-            return np.asarray(to_array(winners(*self._weights(), rows)))
-        scores = self._decision(X)
-        if scores.shape[1] == 1 and len(self.classes_) == 2:
-            return np.asarray(to_array(scores[:, 0] > 0), dtype=np.intp)
-        return np.asarray(to_array(scores.argmax(axis=1)))
 
     def _discriminant(self) -> Discriminant:
         """Where the scores of each class are expected, from the sums; asking again is free."""

@@ -11,7 +11,6 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.features.feature_map import BoundMap
 from traceless.features.grid import dense_rows
-from traceless.knowledge.gathering import chunks
 
 _FEWEST, _CACHE = 256, 2**18  # rows coded at a time, and codes: they stay in the cache
 _NUMBERS = 2**21  # of columns that are taken as they come: so many at a time
@@ -26,11 +25,14 @@ def scores(solution: Coefficients, phi: BoundMap, X: Any) -> Floats:
     if scale is None:
         size = min(n, max(_FEWEST, _CACHE // len(phi.steps)))
         memory = np.empty((size, len(phi.steps)))
-        for rows in chunks(slice(0, n), size):
+        for start in range(0, n, size):
+            rows = slice(start, start + size)
             solution.score(phi.codes(X, rows, memory), 1.0, out[rows])
         return out
     sparse = issparse(X) and _NUMBER * X.nnz + _ROW * n <= n * len(phi.steps)
-    for rows in chunks(slice(0, n), _SPARSE_ROWS if sparse else max(_FEWEST, _NUMBERS // J)):
+    size = _SPARSE_ROWS if sparse else max(_FEWEST, _NUMBERS // J)
+    for start in range(0, n, size):
+        rows = slice(start, start + size)
         codes = phi.sparse_codes(X, rows) if sparse else None
         if codes is not None:
             solution.score(codes, 1.0, out[rows])

@@ -154,10 +154,13 @@ def solved(
 
     If asked for, the last row is the intercept of codes that are not shifted.
     """
-    S = known.feature_gram
+    S, V = known.feature_gram, known.response_sums
     m = whole_means(S) if penalty.free_intercept else None
     problem = _Problem(penalty.ridge(S, known, phi), code, m, intercept)
-    Z = problem.pooled(known) if class_weights is None else problem.weighted(known, class_weights)
+    if class_weights is None:
+        Z = problem.pooled(known, S, V)
+    else:
+        Z = problem.weighted(known, V, class_weights)
     Z.setflags(write=False)
     return Z, None if m is None else m.astype(np.float64)
 
@@ -170,10 +173,9 @@ class _Problem(NamedTuple):
     shift: Integers | None
     intercept: bool
 
-    def pooled(self, known: Knowledge) -> Floats:
+    def pooled(self, known: Knowledge, S: Any, V: Integers) -> Floats:
         """One system of sums that are not weighted, on a device where there is one for it."""
-        S, V, found = known.feature_gram, known.response_sums, None
-        device = device_for(len(S))
+        found, device = None, device_for(len(V))
         G = None if device is None else known.gram[: known.n_outputs]
         if isinstance(G, np.ndarray):
             from traceless.device.solve import solved_there
@@ -189,7 +191,7 @@ class _Problem(NamedTuple):
         Z[:, ~decided] = self._solve(S, Q[:, ~decided])
         return Z
 
-    def weighted(self, known: Knowledge, weights: Weights) -> Floats:
+    def weighted(self, known: Knowledge, V: Integers, weights: Weights) -> Floats:
         """Coefficients of class-wise knowledge; problems share weights, or have their own."""
         if not known.classwise:
             raise MismatchError(
@@ -198,7 +200,7 @@ class _Problem(NamedTuple):
                 "to set it later; or set class_weight=None."
             )
         J = known.n_outputs
-        M, V = [part[:J, :J] for part in known.total], known.response_sums
+        M = [part[:J, :J] for part in known.total]
         if len(weights) == 1:
             return self._mixed(M, V, weights[0])
         S, v = known.feature_gram, wide(V).sum(axis=1)

@@ -38,8 +38,8 @@ SCOPES = ("shared", "one_vs_rest")
 
 
 def _balanced(counts: Counts) -> list[float]:
-    mean = sum(counts) / len(counts)
-    return [float(mean / n) for n in counts]
+    total = sum(counts)
+    return [float(total / (len(counts) * n)) for n in counts]  # rounded once
 
 
 def _inverse(counts: Counts) -> list[float]:
@@ -47,8 +47,8 @@ def _inverse(counts: Counts) -> list[float]:
 
 
 def _golden(counts: Counts) -> list[float]:
-    mean = sum(counts) / len(counts)
-    return [(0.618 if n > mean else 1.0) / float(n) for n in counts]
+    total = sum(counts)
+    return [(0.618 if len(counts) * n > total else 1.0) / float(n) for n in counts]
 
 
 _RULES = {"balanced": _balanced, "inverse": _inverse, "golden": _golden}

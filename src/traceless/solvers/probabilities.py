@@ -206,8 +206,10 @@ class Discriminant:
                 difference *= difference
                 distances += difference
         else:
+            moved, difference, products = np.empty((3, *z.shape))
             for c in range(len(M)):
-                difference = _times(A[c], z - M[c][:, None])
+                np.subtract(z, M[c][:, None], out=moved)
+                _times(A[c], moved, difference, products)
                 difference *= difference
                 distances[c] = _added(difference)
         return -self.exponent * logarithm(1.0 + distances / NU) - half_volume[:, None]
@@ -331,10 +333,13 @@ def contrasts(F: Floats) -> Floats:
     return out
 
 
-def _times(A: Floats, z: Floats) -> Floats:
-    """Az for a lower triangle A, the same for a column in any batch."""
-    out, products = np.zeros_like(z), np.empty_like(z)
-    for j in range(len(A)):
+def _times(
+    A: Floats, z: Floats, out: Floats | None = None, products: Floats | None = None
+) -> Floats:
+    """Az for a lower triangle A, the same for a column in any batch; memory may be given."""
+    out, products = (np.empty_like(z) if a is None else a for a in (out, products))
+    np.multiply(z[0], A[:, :1], out=out)
+    for j in range(1, len(A)):
         out[j:] += np.multiply(z[j], A[j:, j, None], out=products[j:])
     return out
 

@@ -88,8 +88,9 @@ def solve(
         ridge_j = 0 that is not the last has coefficient 0.
     Q : integers of shape (J, K)
     shift : int64 array of shape (J,), optional
-        What is subtracted from each feature, near its mean, of which the last is 1: S and Q are of
-        features as they were, Z and `ridge` of shifted ones. The last ridge is 0.
+        What is subtracted from each feature, of which the last is 1: S and Q are of features as
+        they were, Z and `ridge` of shifted ones. The last ridge is 0. These are means, rounded:
+        shifted sums must fit into the limbs of S.
     intercept : bool
         Whether a last row is to be the intercept of the features as they were.
     unit : int
@@ -200,8 +201,7 @@ class _System:
     def _expanded(self, factor: _Factor | _Twofold, Q: Integers, intercept: bool) -> Floats:
         """Z, digit by digit."""
         (J, K), e, far = Q.shape, self.e[:, None], self._far
-        R = np.zeros((1, J, K), np.uint64)
-        R = _room(R, _bits(Q) + self.weight.bit_length() + far + 1)
+        R = _room(np.zeros((1, J, K), np.uint64), _bits(Q) + self.weight.bit_length() + far + 1)
         for at, piece in _pieces(Q):
             core.advance(R, np.zeros(K, np.int64), piece, _same(self.weight << at, J))
         V, x = self._leading(R)
@@ -294,7 +294,7 @@ class _Solution:
         (J, K), self.system, self.intercept = shape, system, intercept
         self.X, self.moved = (np.zeros((1, n, K), np.uint64) for n in (J, 1))
         self.E, self.bits, self.columns = np.full(K, -extra), 63, np.arange(K)
-        self.cramer = int((2 * system.e + 3 + system.places + extra).sum())  # of det A, or more
+        self.cramer = int((2 * system.e + 3 + system.places).sum())  # of det A, or more
         self.Z = np.full((J + intercept, K), np.nan)
 
     def extend(self, s: NDArray[np.int64], d: Integers) -> None:
@@ -320,12 +320,11 @@ class _Solution:
         J, found = bound.shape[0], np.empty((len(self.Z), len(self.E)))
         for (X, bound, places), Z in zip(parts, (found[:J], found[J:]), strict=False):
             core.decide(X, bound, places, self.E, Z)  # NaN where several floats are as near
-        if self.E.max() > self.cramer:
-            for j, k in np.argwhere(np.isnan(found)):
-                X, bound, places = parts[j // J]
-                at = j % J, k
-                off = math.ceil(Fraction(bound[at]) * Fraction(2) ** int(places[at]))
-                found[j, k] = _boundary(int(integers(X[:, *at])), off, int(self.E[k]), self.cramer)
+        for j, k in np.argwhere(np.isnan(found) & (self.cramer < self.E)):
+            X, bound, places = parts[j // J]
+            at = j % J, k
+            off = math.ceil(Fraction(bound[at]) * Fraction(2) ** int(places[at]))
+            found[j, k] = _boundary(int(integers(X[:, *at])), off, int(self.E[k]), self.cramer)
         if (np.abs(found) > _HUGE / 2).any():
             raise RangeError(
                 "A coefficient, in steps of the grids, is larger than 2**1022. Scale the targets "
