@@ -156,8 +156,7 @@ def as_sums(a: Sums) -> Sums:
 
 def as_array(a: Sums) -> Integers:
     """A few sums as an array of NumPy: int64, or Python integers where some are beyond it."""
-    a = least(a)
-    return wide(a) if isinstance(a, Wide) else a
+    return np.asarray(least(a))
 
 
 def least(a: Sums) -> Sums:
@@ -262,13 +261,8 @@ def packed(symmetric: Any) -> Any:
     """The lower triangle of each matrix, row by row, as one vector: half the size."""
     if isinstance(symmetric, Wide):
         return Wide(packed(symmetric.limbs))
-    *several, n, _ = symmetric.shape
-    rows = symmetric.reshape(-1, n, n)
-    triangle = n * (n + 1) // 2
-    out = np.empty((len(rows), triangle), dtype=symmetric.dtype)
-    for i in range(n if out.size else 0):
-        out[:, i * (i + 1) // 2 : (i + 1) * (i + 2) // 2] = rows[:, i, : i + 1]
-    return out.reshape(*several, triangle)
+    rows = [symmetric[..., i, : i + 1] for i in range(symmetric.shape[-1])]
+    return np.concatenate(rows, axis=-1)
 
 
 def unpacked(triangles: Any, n: int) -> Any:

@@ -150,7 +150,7 @@ class GroupedModels:
         """Without the rows of the other; raises if these cannot have been learned."""
         if not isinstance(other, GroupedModels):
             return NotImplemented
-        left = (self.table - other.table).check_possible(among=other.table)
+        left = (self.table - other.table).check_possible(among=other.table.keys)
         return GroupedModels(self.estimator, left, self.feature_names)
 
     def digest(self) -> str:

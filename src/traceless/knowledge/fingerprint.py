@@ -86,12 +86,6 @@ def encoded_rows(beside: Bytes, weights: Floats | None, codes: Floats) -> list[b
     return rows
 
 
-def label_hashes(labels: list[bytes]) -> Bytes:
-    """Labels as bytes of one length, one row each."""
-    hashes = b"".join(hashlib.sha256(label).digest() for label in labels)
-    return np.frombuffer(hashes, dtype=np.uint8).reshape(len(labels), 32)
-
-
 def code_bytes(codes: Floats) -> Bytes:
     """Codes as bytes, eight for each, one row each."""
     return np.ascontiguousarray(codes, dtype="<i8").view(np.uint8)

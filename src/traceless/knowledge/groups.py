@@ -8,7 +8,7 @@ the bit, what its rows alone would give.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -73,9 +73,6 @@ class KnowledgeTable:
 
     def __len__(self) -> int:
         return len(self.keys)
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self.keys)
 
     def __getitem__(self, key: Any) -> Knowledge:
         """The knowledge of one group; KeyError if it has no rows."""

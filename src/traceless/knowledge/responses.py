@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import cached_property
+from hashlib import sha256
 from itertools import chain
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from traceless.arithmetic.integers import LARGEST, Floats, energy, peak
 from traceless.device.tensors import is_on_device, to_array
 from traceless.exceptions import MismatchError, RangeError
 from traceless.features.grid import grid_step
-from traceless.knowledge.fingerprint import Bytes, code_bytes, label_hashes
+from traceless.knowledge.fingerprint import Bytes, code_bytes
 from traceless.knowledge.values import check_numbers, has_missing, missing
 
 Label = int | str | bool | bytes
@@ -82,7 +83,8 @@ class Classes(Responses):
 
     @cached_property
     def _label_hashes(self) -> Bytes:
-        return label_hashes([label_bytes(name) for name in self.names])
+        hashes = b"".join([sha256(label_bytes(name)).digest() for name in self.names])
+        return np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)
 
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each class, in order."""

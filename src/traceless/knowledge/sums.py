@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import Integers, Sums, Wide, wide
+from traceless.arithmetic.integers import Integers, Sums, Wide
 from traceless.device.tensors import (
     check_rows,
     is_on_device,
@@ -87,11 +87,6 @@ class Recipe:
     fingerprint: bool = False
     verbose: bool = False
     device: Any = None  # that works on rows of the host's memory
-
-    @property
-    def n_outputs(self) -> int:
-        """Number J of features."""
-        return len(self.phi.steps)
 
     @cached_property
     def specification(self) -> Mapping[str, Any]:
@@ -349,8 +344,8 @@ class Knowledge(saving.Savable):
     @cached_property
     def sums(self) -> Integers:
         """The total as an array of NumPy: int64, or Python integers where some are beyond it."""
-        total = self.total
-        return _read_only(wide(total)) if isinstance(total, Wide) else total
+        found: Integers = _read_only(np.asarray(self.total))
+        return found
 
     @property
     def class_counts(self) -> dict[Label, int]:
@@ -361,9 +356,12 @@ class Knowledge(saving.Savable):
 
     @property
     def class_totals(self) -> tuple[Fraction, ...]:
-        """The weights of the rows of each class, added up: the counts if no row was weighted."""
-        J, K = self.n_outputs, len(self.class_counts)
-        totals = self.total[:, J, J] if self.classwise else self.total.diagonal()[J : J + K]
+        """The weights of the rows of each class, added up: the counts if no row was weighted.
+
+        Of several labels for each row: the same of those with each label, and of all.
+        """
+        J = self.n_outputs
+        totals = self.total[:, J, J] if self.classwise else self.total.diagonal()[J:]
         return tuple([Fraction(int(n), 1 << self.weight_bits) for n in totals])
 
     @cached_property
