@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.findings import Findings, main, records_of
 from papers.claims import Claim
 from papers.timing import interleave
-from traceless.arithmetic.integers import shift_left
+from traceless.arithmetic.integers import shifted
 from traceless.solvers.solve import solve
 
 FLOATS = "Cholesky in float64"
@@ -36,7 +36,7 @@ def measure(quick: bool) -> Findings:
     jobs: dict[str, Callable[[], object]] = {
         FLOATS: lambda: dpotrs(dpotrf(A)[0], Q.astype(np.float64)),
         "sums of one limb": partial(solve, S, ridge, Q),
-        "sums of two limbs": partial(solve, shift_left(S, 40), ridge * 2.0**40, Q),
+        "sums of two limbs": partial(solve, shifted(S, 40), ridge * 2.0**40, Q),
         "ill-conditioned": partial(solve, S, ridge * 1e-9, Q),
     }
     with threadpool_limits(1, user_api="blas"):

@@ -58,6 +58,11 @@ def whole(a):
     return np.array([int(v) for v in np.ravel(a)], dtype=object).reshape(np.shape(a))
 
 
+def narrow(a):
+    """Python integers as int64, if each and its negative fits."""
+    return a.astype(np.int64) if abs(a).max(initial=0) < 2**63 else a
+
+
 def exact_gram(codes, weights=None):
     """Σ ω c cᵀ in Python integers."""
     C = whole(codes)

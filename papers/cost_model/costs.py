@@ -124,7 +124,7 @@ def gathered(n: int, J: int, K: int, classwise: bool = True) -> Knowledge:
 def scaled(known: Knowledge, bits: int) -> Knowledge:
     """The same with sums over all classes as large as those of many more rows."""
     more = bits - int(known.pooled().sums.max()).bit_length()
-    total = integers.shift_left(known.total, more)
+    total = integers.shifted(known.total, more)
     return replace(known, total=total, counts=tuple(n << more for n in known.counts))
 
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import repeat
 from numbers import Integral, Real
+from operator import call
 from typing import Any
 
 import numpy as np
@@ -103,7 +105,7 @@ def check_parameters(thing: Any, *names: str) -> None:
         if value is None or isinstance(value, (str, bool)):
             good = value in constraint.constants
         else:
-            good = any(test(value) for test in constraint.tests)
+            good = any(map(call, constraint.tests, repeat(value)))
         if not good:
             raise constraint.error(f"{name} must be {constraint.said}, got {value!r}.")
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from cases import exact_gram, examples
+from cases import exact_gram, examples, narrow
 from traceless import Knowledge, RangeError
 from traceless.arithmetic import gram, integers
 from traceless.arithmetic.gram import GramSum
@@ -49,7 +49,7 @@ def check(several, weights=None):
         return
     found = summed(several, weights)
     assert (found == expected).all()
-    assert found.dtype == integers.narrow(expected).dtype
+    assert found.dtype == narrow(expected).dtype
 
 
 @examples(120)

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from cases import exact_gram, whole
-from traceless.arithmetic.integers import narrow
+from cases import exact_gram, narrow, whole
 from traceless.features import Linear
 from traceless.knowledge import feasibility
 from traceless.knowledge.feasibility import can_be_semidefinite

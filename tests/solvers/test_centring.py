@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from cases import exact_gram, examples, whole
-from traceless.arithmetic.integers import narrow
+from cases import exact_gram, examples, narrow, whole
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 
 

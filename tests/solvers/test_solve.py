@@ -13,12 +13,13 @@ from cases import (
     exact_gram,
     exact_model,
     examples,
+    narrow,
     penalty_name,
     rational_solve,
     whole,
 )
 from traceless import LSSVC, LSSVR, RangeError
-from traceless.arithmetic import integers, plain
+from traceless.arithmetic import plain
 from traceless.exceptions import ConditionError
 from traceless.features import Linear
 from traceless.solvers import solve as module
@@ -36,7 +37,7 @@ def systems(draw):
     y = draw(npst.arrays(np.int64, (n, K), elements=st.integers(-2, 2)))
     step = draw(st.sampled_from([1.0, 2.0**14]))
     ridge = draw(st.sampled_from([1.0, 0.1, 2.0**-10, 1e-3, 12345.678])) * step
-    S, Q = integers.narrow(exact_gram(F)), integers.narrow(F.T @ whole(y))
+    S, Q = narrow(exact_gram(F)), narrow(F.T @ whole(y))
     return S, np.full(J, ridge) * draw(st.sampled_from([1, 2.0 ** np.arange(J)])), Q
 
 
@@ -60,7 +61,7 @@ def wide_systems(draw):
     S, Q = exact_gram(F), F.T @ y
     least = -12 if max(far) <= 2**35 else 0
     ridge = 10.0 ** draw(st.floats(least, 290)) * 2.0**28
-    return integers.narrow(S), np.full(J, min(ridge, 1e300)), integers.narrow(Q)
+    return narrow(S), np.full(J, min(ridge, 1e300)), narrow(Q)
 
 
 @examples(300)
@@ -166,7 +167,7 @@ def test_zero_is_positive_everywhere(rng, solver):
     ],
 )
 def test_ties_and_zeros(S, Q, Z):
-    S, Q = (integers.narrow(np.array(a, dtype=object)) for a in (S, Q))
+    S, Q = (narrow(np.array(a, dtype=object)) for a in (S, Q))
     assert solve(S, np.ones(len(S)), Q).tolist() == Z
 
 
@@ -245,7 +246,7 @@ def system_of(F, Y, weights, rho, penalty):
     """What `solve` takes, for a table in the units of its whole numbers."""
     J, n = F.shape[1], int(weights.sum())
     C = np.column_stack([F, whole(np.ones(len(F)))])
-    S, Q = integers.narrow(exact_gram(C, weights)), (C.T * whole(weights)) @ Y
+    S, Q = narrow(exact_gram(C, weights)), (C.T * whole(weights)) @ Y
     ridge = np.full(J + 1, Fraction(rho))
     if penalty["standardize"]:
         variances = [Fraction(n * int(S[j, j]) - int(S[j, -1]) ** 2, n * n) for j in range(J)]
@@ -255,7 +256,7 @@ def system_of(F, Y, weights, rho, penalty):
     denominator = int(np.lcm.reduce(np.array([r.denominator for r in ridge], dtype=object)))
     numerators = np.array([int(r * denominator) for r in ridge], dtype=object)
     shift = (whole_means(S), True) if penalty["free_intercept"] else ()
-    return S, Ridge.of_fractions(numerators, denominator), integers.narrow(Q), *shift
+    return S, Ridge.of_fractions(numerators, denominator), narrow(Q), *shift
 
 
 def assert_exact(table, penalty):

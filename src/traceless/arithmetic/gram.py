@@ -76,7 +76,7 @@ class GramSum:
     def block(self, n_rows: int) -> Floats:
         """Rows to be filled, `width` columns of them, and added; memory is used again."""
         if self._block is None or len(self._block) < n_rows:
-            self._block = np.zeros((n_rows, padded(self.width)))
+            self._block = np.zeros((n_rows, len(self._seen)))
         return self._block[:n_rows]
 
     def add(self, Z: Floats, bound: float, weights: Floats | None = None) -> None:

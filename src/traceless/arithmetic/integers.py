@@ -17,23 +17,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import ddot
 
 from traceless.arithmetic.core import core
-from traceless.arithmetic.plain import Limbs, integers, put
+from traceless.arithmetic.plain import Limbs, fits, integers
 from traceless.exceptions import RangeError
 
 Floats = NDArray[np.float64]
-Integers = NDArray[Any]  # int64, or object holding Python integers: see `narrow`
+Integers = NDArray[Any]  # int64, or object holding Python integers
 
 LARGEST = 2.0**53  # integers up to here are exact in float64
 LIMB_BITS = 21
-_INT64_MAX = 2**63 - 1
-_CACHE = 2**15  # integers that are added at a time
 
 
 class Wide:
@@ -136,15 +134,6 @@ def _flat(a: Sums) -> Limbs:
     return np.ascontiguousarray(limbs).reshape(len(limbs), -1)
 
 
-def narrow(a: Integers) -> Integers:
-    """The canonical form of `a`: int64 if every entry is within ±(2^63 - 1)."""
-    if a.dtype == np.int64:
-        return a
-    if a.size and (a.max() > _INT64_MAX or a.min() < -_INT64_MAX):
-        return a
-    return a.astype(np.int64)
-
-
 def wide(a: Sums) -> Integers:
     """`a`, or whole numbers in float64, as Python integers, which cannot overflow."""
     return (a.astype(np.int64) if a.dtype == np.float64 else a).astype(object)
@@ -162,38 +151,33 @@ def as_sums(a: Sums) -> Sums:
     """Integers of any kind in the one form of sums."""
     if not isinstance(a, np.ndarray) or a.dtype != object:
         return a
-
-    def write(out: Limbs) -> bool:
-        put(out, a)
-        return a.size == 0 or max(a.max(), -a.min()) < 1 << (64 * len(out) - 1)
-
-    return made(a.shape, write)
+    return made(a.shape, lambda out: fits(out, a))
 
 
 def as_array(a: Sums) -> Integers:
     """A few sums as an array of NumPy: int64, or Python integers where some are beyond it."""
-    a = least(a)
-    return wide(a) if isinstance(a, Wide) else a
-
-
-def equal(a: Sums, b: Sums) -> bool:
-    """Whether two sums are the same."""
-    return np.array_equal(as_limbs(a), as_limbs(b))
+    return np.asarray(least(a))
 
 
 def least(a: Sums) -> Sums:
     """Part of a sum, in the one form of sums."""
-    return shift_right(a, 0) if isinstance(a, Wide) else a
+    return shifted(a, 0) if isinstance(a, Wide) else a
 
 
-def spread(a: Sums, shape: tuple[int, ...], places: Sequence[tuple[Any, Any]]) -> Sums:
-    """Parts of `a` at places of zeros: pairs of where they come from, and where they go."""
+def with_classes(a: Sums, J: int, old: NDArray[np.intp], new: NDArray[np.intp], K: int) -> Sums:
+    """Sums of K classes beside J features: those of the old numbers at the new ones, else zeros."""
     limbs = as_limbs(a)
-    out = np.zeros((len(limbs), *shape), dtype=np.uint64)
-    for part, into in zip(limbs, out, strict=True):
-        for source, target in places:
-            into[target] = part[source]
-    return of_limbs(out)
+    if a.ndim == 3:  # class by class
+        out = np.zeros((len(limbs), K, *a.shape[1:]), dtype=np.uint64)
+        out[:, new] = limbs[:, old]
+    else:
+        out = np.zeros((len(limbs), J + K, J + K), dtype=np.uint64)
+        old, new = old + J, new + J
+        out[:, :J, :J] = limbs[:, :J, :J]
+        out[:, new, :J] = limbs[:, old, :J]
+        out[:, :J, new] = limbs[:, :J, old]
+        out[:, new[:, None], new] = limbs[:, old[:, None], old]
+    return least(of_limbs(out))
 
 
 def stack(several: Sequence[Sums]) -> Sums:
@@ -242,34 +226,20 @@ def _combined(a: Sums, b: Sums, minus: bool) -> Sums:
     return made(a.shape, lambda out: core.combined(left, right, minus, out.reshape(len(out), -1)))
 
 
-def shift_left(a: Sums, bits: int) -> Sums:
-    """``a · 2^bits``."""
-    if not bits:
+def shifted(a: Sums, bits: int) -> Sums:
+    """``a · 2^bits``, rounded down."""
+    if not bits and not isinstance(a, Wide):
         return a
     flat = _flat(a)
     return made(a.shape, lambda out: core.shifted(flat, bits, out.reshape(len(out), -1)))
-
-
-def shift_right(a: Sums, bits: int) -> Sums:
-    """``a · 2^-bits``, rounded down."""
-    flat = _flat(a)
-    return made(a.shape, lambda out: core.shifted(flat, -bits, out.reshape(len(out), -1)))
 
 
 def trailing_zeros(a: Sums, most: int) -> int:
     """The largest number of bits, up to `most`, by which all of `a` can be shifted right."""
     seen = 0
     for k, limb in enumerate(as_limbs(a)):
-        for row in limb.reshape(-1, a.shape[-1]) if a.size else ():
-            seen |= int(np.bitwise_or.reduce(row)) << 64 * k
-            if seen & 1:
-                return 0
+        seen |= int(np.bitwise_or.reduce(limb, axis=None)) << 64 * k
     return min(most, (seen & -seen).bit_length() - 1) if seen else most
-
-
-def _magnitude(a: Integers) -> int:
-    """The largest absolute value (0 if empty)."""
-    return max(int(a.max()), -int(a.min())) if a.size else 0
 
 
 def triangle_bytes(a: Sums) -> Iterator[bytes]:
@@ -287,28 +257,15 @@ def triangle_bytes(a: Sums) -> Iterator[bytes]:
             yield b"int64" + limbs[0, i, : i + 1].astype("<u8").tobytes()
 
 
-@overload
-def packed(symmetric: Integers) -> Integers: ...
-@overload
-def packed(symmetric: Wide) -> Wide: ...
-def packed(symmetric: Sums) -> Sums:
+def packed(symmetric: Any) -> Any:
     """The lower triangle of each matrix, row by row, as one vector: half the size."""
     if isinstance(symmetric, Wide):
         return Wide(packed(symmetric.limbs))
-    *several, n, _ = symmetric.shape
-    rows = symmetric.reshape(-1, n, n)
-    triangle = n * (n + 1) // 2
-    out = np.empty((len(rows), triangle), dtype=symmetric.dtype)
-    for i in range(n if out.size else 0):
-        out[:, i * (i + 1) // 2 : (i + 1) * (i + 2) // 2] = rows[:, i, : i + 1]
-    return out.reshape(*several, triangle)
+    rows = [symmetric[..., i, : i + 1] for i in range(symmetric.shape[-1])]
+    return np.concatenate(rows, axis=-1)
 
 
-@overload
-def unpacked(triangles: Integers, n: int) -> Integers: ...
-@overload
-def unpacked(triangles: Wide, n: int) -> Wide: ...
-def unpacked(triangles: Sums, n: int) -> Sums:
+def unpacked(triangles: Any, n: int) -> Any:
     """The n × n symmetric matrices that `packed` was given."""
     if isinstance(triangles, Wide):
         return Wide(unpacked(triangles.limbs, n))
@@ -352,11 +309,6 @@ def _quotient(a: int, b: int) -> float:
         return a / b
     except OverflowError:
         return math.inf if a > 0 else -math.inf
-
-
-def powers(bits: NDArray[np.int64]) -> Integers:
-    """2^bits, as Python integers."""
-    return np.array([1 << int(b) for b in bits], dtype=object)
 
 
 # --- products ----------------------------------------------------------------------

@@ -37,7 +37,7 @@ def put(out: Limbs, numbers: NDArray[Any]) -> None:
 def limbs(numbers: Any) -> Limbs:
     """Python integers in as many limbs as the largest needs with its sign."""
     a = np.asarray(numbers, dtype=object)
-    size = max((int(v).bit_length() for v in a.flat), default=0)
+    size = int(np.max(np.abs(a), initial=0)).bit_length()
     out = np.empty((size // 64 + 1, *a.shape), dtype=np.uint64)
     put(out, a)
     return out
@@ -46,7 +46,7 @@ def limbs(numbers: Any) -> Limbs:
 # --- sums ----------------------------------------------------------------------------------
 
 
-def _fits(out: Limbs, numbers: NDArray[Any]) -> bool:
+def fits(out: Limbs, numbers: NDArray[Any]) -> bool:
     """Write numbers; whether they and their negatives fit."""
     put(out, numbers)
     return not numbers.size or max(numbers.max(), -numbers.min()) < 1 << (64 * len(out) - 1)
@@ -54,12 +54,12 @@ def _fits(out: Limbs, numbers: NDArray[Any]) -> bool:
 
 def combined(a: Limbs, b: Limbs, minus: bool, out: Limbs) -> bool:
     """Write a + b, or a - b."""
-    return _fits(out, integers(a) - integers(b) if minus else integers(a) + integers(b))
+    return fits(out, integers(a) - integers(b) if minus else integers(a) + integers(b))
 
 
 def shifted(a: Limbs, bits: int, out: Limbs) -> bool:
     """Write a · 2^bits, rounded down."""
-    return _fits(out, integers(a) << bits if bits > 0 else integers(a) >> -bits)
+    return fits(out, integers(a) << bits if bits > 0 else integers(a) >> -bits)
 
 
 def nearest(a: Limbs, out: Floats) -> None:
@@ -78,7 +78,7 @@ def centred(S: Limbs, m: NDArray[np.int64], out: Limbs) -> bool:
     """Write the sums of φ - m, where the last feature is 1."""
     A, M = integers(S), m.astype(object)
     s, n = A[-1], A[-1, -1]
-    return _fits(out, A - np.outer(M, s) - np.outer(s, M) + n * np.outer(M, M))
+    return fits(out, A - np.outer(M, s) - np.outer(s, M) + n * np.outer(M, M))
 
 
 def _whole(Z: Any, w: Any) -> NDArray[Any]:

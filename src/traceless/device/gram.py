@@ -244,7 +244,7 @@ class TensorGram:
         for sums in self._sums.values():
             self._mirror(sums)
         for shift, sums in self._joined().items():
-            more = integers.shift_left(fetch(sums, None if shift else room), shift)
+            more = integers.shifted(fetch(sums, None if shift else room), shift)
             found = more if found is None else integers.add(found, more)
         self._sums, self._bounds = {}, defaultdict(float)
         return np.zeros((width, width), dtype=np.int64) if found is None else found

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm
 
-from traceless.arithmetic.integers import Floats, Integers, nearest, powers, wide
+from traceless.arithmetic.integers import Floats, Integers, nearest, wide
 from traceless.device.matrices import TensorMatrix, sent
 from traceless.device.memory import OutOfMemoryError
 from traceless.device.tensors import to_array
@@ -278,7 +278,7 @@ class _Shift:
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """2^-E moved, and whether the float64 nearest to what it is near to is certain."""
         bound = (error[-1] + (self.sizes[:, None] * error).sum(axis=0)) * (1 + 1e-6)
-        whole, units = moved << _GUARD, powers(E + _GUARD)
+        whole, units = moved << _GUARD, 1 << wide(E + _GUARD)
         margin = _ceiling(np.ldexp(bound, _GUARD))
         below = nearest(whole - margin, units)
         return below, below == nearest(whole + margin, units)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.integers import Floats, as_array
 from traceless.estimators.least_squares import LeastSquares
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.groups import GroupRecipe, KnowledgeTable
@@ -109,7 +109,8 @@ def fit_by(
         names = [name for name in names if name != sample_weight]
     plain = clone(estimator)
     plain.n_features_in_ = source.n_features - (weight is not None)
-    recipe: Any = GroupRecipe.of(plain._recipe(), weight)
+    of = plain._recipe()
+    recipe: Any = GroupRecipe(of.phi, of.task, of.target_resolution, weight=weight)
     table: Any = source.knowledge(recipe, n_jobs)
     return GroupedModels(plain, table, None if names is None else tuple(names))
 
@@ -149,7 +150,7 @@ class GroupedModels:
         """Without the rows of the other; raises if these cannot have been learned."""
         if not isinstance(other, GroupedModels):
             return NotImplemented
-        left = (self.table - other.table).check_possible(among=other.table)
+        left = (self.table - other.table).check_possible(among=other.table.keys)
         return GroupedModels(self.estimator, left, self.feature_names)
 
     def digest(self) -> str:
@@ -229,7 +230,8 @@ class GroupedModels:
         if isinstance(rho, str):
             raise ValueError(f"Models by group share one number rho, got {rho!r}.")
         steps, resolution = phi.steps, self.table.recipe.target_resolution
-        sums = np.ldexp(self.table.sums.astype(np.longdouble), -self.table.weight_bits)
+        sums = as_array(self.table.sums).astype(np.longdouble)
+        sums = np.ldexp(sums, -self.table.weight_bits)
         S = sums[:, :J, :J] * np.outer(steps, steps)
         V = sums[:, :J, J:] * steps[:, None]
         if self.table.recipe.task == "regression":

@@ -128,18 +128,16 @@ class FeatureMap(BaseEstimator):
             free = [k for k, own in enumerate(made_of) if not {*own} & {*columns}]
             kept = np.array(free, dtype=np.intp)
             return self._on_features(kept), np.append(kept, len(made_of)) if self.bias else kept
-        if ours:
-            why = (
-                f"every feature of {name} is made of all columns, so the sums hold none that is "
-                "free of some. Fit a new model to rows without these columns, or use Linear or "
-                "Polynomial"
-            )
-        else:
-            why = (
-                f"{name} does not say which of its features do without some columns. Define "
-                "without_columns in that class, or fit a new model to rows without these columns"
-            )
-        raise TypeError(f"Columns cannot be forgotten: {why}. Nothing was changed.")
+        why = (
+            f"every feature of {name} is made of all columns. Use Linear or Polynomial"
+            if ours
+            else f"{name} does not say which of its features do without some. Define "
+            "without_columns in that class"
+        )
+        raise TypeError(
+            f"Columns cannot be forgotten: {why}, or fit a new model to rows without these "
+            "columns. Nothing was changed."
+        )
 
     def _on_features(self, kept: NDArray[np.intp]) -> Self:
         """The same map, with the resolutions of some features where each has its own."""

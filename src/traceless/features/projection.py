@@ -1,15 +1,48 @@
-"""Products Wx that are exact: W and x are integers on grids, cut into limbs if large."""
+"""Maps of products Wx that are exact: W and x are integers on grids, cut into limbs if large."""
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dgemm
 
 from traceless.arithmetic.integers import Floats, limbs
-from traceless.features.grid import InputGrid
+from traceless.features.bound_map import BoundMap, Later
+from traceless.features.feature_map import FeatureMap
+from traceless.features.grid import InputGrid, grid_steps, per_unit
+from traceless.parameters import check_parameters
+
+
+class Projected(FeatureMap):
+    """Base of the maps of Wx for a random W, which is drawn when the first row comes."""
+
+    has_units = False
+    input_resolution: Any
+    size: ClassVar[str]  # the parameter that says how many features there are
+
+    def n_outputs(self, n_features: int) -> int:  # noqa: ARG002, D102
+        check_parameters(self)
+        return int(getattr(self, self.size)) + bool(self.bias)
+
+    def bind(self, n_features: int) -> BoundMap:  # noqa: D102
+        check_parameters(self)
+        D = int(getattr(self, self.size))
+        steps = grid_steps(self.resolution, D)
+        grid = InputGrid.of(self.input_resolution, n_features)
+        scale = per_unit(self.resolution, steps)
+        make = partial(copy.copy(self).encoder, (n_features, D), grid, scale)
+        return self._bound(n_features, steps, Later(make))
+
+    def encoder(
+        self, shape: tuple[int, int], grid: InputGrid, scale: Floats | float
+    ) -> partial[None]:
+        """What codes rows of so many columns as so many features, `scale` steps per unit."""
+        raise NotImplementedError
 
 
 def on_grid(W: Floats, spread: float) -> tuple[Floats, float]:

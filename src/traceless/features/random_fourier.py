@@ -10,14 +10,12 @@ import numpy as np
 
 from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import Floats
-from traceless.features.bound_map import BoundMap, Later
-from traceless.features.feature_map import FeatureMap
-from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
-from traceless.features.projection import on_grid, projections
-from traceless.parameters import COUNT, FLAG, POSITIVE, SEED, STEPS, check_parameters
+from traceless.features.grid import InputGrid, blocks
+from traceless.features.projection import Projected, on_grid, projections
+from traceless.parameters import COUNT, FLAG, POSITIVE, SEED, STEPS
 
 
-class RandomFourier(FeatureMap):
+class RandomFourier(Projected):
     """Random Fourier features of the RBF kernel exp(-γ ‖x - z‖²).
 
     φ(x) = √(2/D) [cos(2π Wx), sin(2π Wx)] with D/2 random frequencies W, so that
@@ -54,7 +52,7 @@ class RandomFourier(FeatureMap):
            [0.6, 1. ]])
     """
 
-    has_units = False
+    size = "n_components"
     constraints: ClassVar = {
         "n_components": COUNT,
         "gamma": POSITIVE,
@@ -80,35 +78,22 @@ class RandomFourier(FeatureMap):
         self.resolution = resolution
         self.input_resolution = input_resolution
 
-    def n_outputs(self, n_features: int) -> int:  # noqa: ARG002, D102
-        check_parameters(self)
-        return int(self.n_components) + bool(self.bias)
-
-    def bind(self, n_features: int) -> BoundMap:  # noqa: D102
-        check_parameters(self)
-        D, gamma, entropy = int(self.n_components), float(self.gamma), int(self.random_state)
-        steps = grid_steps(self.resolution, D)
-        grid = InputGrid.of(self.input_resolution, n_features)
-        scale = math.sqrt(2.0 / D) * per_unit(self.resolution, steps)
-        make = partial(_encoder, entropy, n_features, D, gamma, grid, scale)
-        return self._bound(n_features, steps, Later(make))
-
-
-def _encoder(
-    entropy: int, n_features: int, D: int, gamma: float, grid: InputGrid, scale: Floats | float
-) -> partial[None]:
-    pairs = (D + 1) // 2
-    # x·W in turns: frequencies are N(0, 2γ) radians per unit
-    spread = math.sqrt(2.0 * gamma) / (2.0 * math.pi)
-    draws = elementary.normal(entropy, "frequencies", n_features * pairs)
-    W, step = on_grid(spread * draws.reshape(n_features, pairs), spread)
-    return partial(
-        _encode_fourier,
-        W=W,
-        turn=1.0 / (step * grid.step),
-        grid=grid,
-        scale=scale,
-    )
+    def encoder(  # noqa: D102
+        self, shape: tuple[int, int], grid: InputGrid, scale: Floats | float
+    ) -> partial[None]:
+        n_features, D = shape
+        pairs, entropy = (D + 1) // 2, int(self.random_state)
+        # x·W in turns: frequencies are N(0, 2γ) radians per unit
+        spread = math.sqrt(2.0 * float(self.gamma)) / (2.0 * math.pi)
+        draws = elementary.normal(entropy, "frequencies", n_features * pairs)
+        W, step = on_grid(spread * draws.reshape(n_features, pairs), spread)
+        return partial(
+            _encode_fourier,
+            W=W,
+            turn=1.0 / (step * grid.step),
+            grid=grid,
+            scale=math.sqrt(2.0 / D) * scale,
+        )
 
 
 def _encode_fourier(

@@ -11,14 +11,12 @@ import numpy as np
 
 from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import Floats
-from traceless.features.bound_map import BoundMap, Later
-from traceless.features.feature_map import FeatureMap
-from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
-from traceless.features.projection import on_grid, projections
-from traceless.parameters import COUNT, FLAG, POSITIVE, SEED, STEPS, check_parameters, choice
+from traceless.features.grid import InputGrid, blocks
+from traceless.features.projection import Projected, on_grid, projections
+from traceless.parameters import COUNT, FLAG, POSITIVE, SEED, STEPS, choice
 
 
-class RandomLayer(FeatureMap):
+class RandomLayer(Projected):
     """The random hidden layer of an extreme learning machine: φ(x) = g(Wx + b).
 
     Parameters
@@ -42,7 +40,7 @@ class RandomLayer(FeatureMap):
     (1, 51)
     """
 
-    has_units = False
+    size = "n_units"
     constraints: ClassVar = {
         "n_units": COUNT,
         "activation": choice("sigmoid", "tanh", "relu", "sine"),
@@ -71,47 +69,22 @@ class RandomLayer(FeatureMap):
         self.resolution = resolution
         self.input_resolution = input_resolution
 
-    def n_outputs(self, n_features: int) -> int:  # noqa: ARG002, D102
-        check_parameters(self)
-        return int(self.n_units) + bool(self.bias)
-
-    def bind(self, n_features: int) -> BoundMap:  # noqa: D102
-        check_parameters(self)
-        n_units, scale, entropy = int(self.n_units), float(self.scale), int(self.random_state)
-        steps = grid_steps(self.resolution, n_units)
-        grid = InputGrid.of(self.input_resolution, n_features)
-        shape = n_features + 1, n_units
-        make = partial(
-            _encoder,
-            entropy,
-            shape,
-            scale,
-            grid,
-            self.activation,
-            per_unit(self.resolution, steps),
+    def encoder(  # noqa: D102
+        self, shape: tuple[int, int], grid: InputGrid, scale: Floats | float
+    ) -> partial[None]:
+        (n_features, n_units), spread = shape, float(self.scale)
+        entropy, n = int(self.random_state), (n_features + 1) * n_units
+        draws = 2.0 * elementary.uniform(entropy, "layer", n) - 1.0
+        W, step = on_grid(spread * draws.reshape(-1, n_units), spread)
+        return partial(
+            _encode_layer,
+            W=np.ascontiguousarray(W[:-1]),
+            offset=W[-1] * step,
+            unit=step * grid.step,
+            grid=grid,
+            activation=_ACTIVATIONS[self.activation],
+            scale=scale,
         )
-        return self._bound(n_features, steps, Later(make))
-
-
-def _encoder(
-    entropy: int,
-    shape: tuple[int, int],
-    spread: float,
-    grid: InputGrid,
-    activation: str,
-    scale: Floats | float,
-) -> partial[None]:
-    draws = 2.0 * elementary.uniform(entropy, "layer", shape[0] * shape[1]) - 1.0
-    W, step = on_grid(spread * draws.reshape(shape), spread)
-    return partial(
-        _encode_layer,
-        W=np.ascontiguousarray(W[:-1]),
-        offset=W[-1] * step,
-        unit=step * grid.step,
-        grid=grid,
-        activation=_ACTIVATIONS[activation],
-        scale=scale,
-    )
 
 
 def _encode_layer(

@@ -71,18 +71,15 @@ def response_names(task: Task, responses: Sequence[Label]) -> list[str]:
 
 def check_sums(known: Knowledge) -> None:
     """Raise `NotLearnedError` if no rows have such counts and weights, or such sums."""
-    J, weights = known.n_outputs, Fraction(1, 1 << known.weight_bits)
+    names, J = response_names(known.task, known.responses), known.n_outputs
+    totals: Sequence[Fraction | None]
     if known.task != "regression":
-        names = response_names(known.task, known.responses)
-        parts, diagonal = known.total[J:], known.total.diagonal()[J:]
-        if known.classwise:
-            parts, diagonal = known.total, known.total[:, J, J]
-        empty = [not part.any() for part in parts]
-        totals: list[Fraction | None] = [int(total) * weights for total in diagonal]
+        empty = [not known.of_class(k).any() for k in range(len(names))]
+        totals = known.class_totals
     else:
         biased = known.specification["features"].get("bias") is True
-        names, empty = response_names(known.task, ()), [not known.total.any()]
-        totals = [int(known.total[J - 1, J - 1]) * weights if biased else None]
+        weight = Fraction(int(known.total[J - 1, J - 1]), 1 << known.weight_bits)
+        empty, totals = [not known.total.any()], [weight if biased else None]
     check_counts(names, known.counts)
     if known.task == "multilabel" and max(known.counts) > known.n_samples:
         raise NotLearnedError(_impossible("more rows with a label than there are"))
@@ -105,9 +102,7 @@ def _without_bias(known: Knowledge) -> Iterator[Sums]:
     size = sums.shape[-1]
     if known.task != "regression" and J:
         responses = sums[..., -1:, :] if known.task == "multilabel" else sums[..., J:, :]
-        ones = (wide(responses) if isinstance(responses, Wide) else responses).sum(axis=-2)
-        found = sums[..., J - 1, :]
-        found = wide(found) if isinstance(found, Wide) else found
+        ones, found = np.asarray(responses).sum(axis=-2), np.asarray(sums[..., J - 1, :])
         size -= int(np.array_equal(found, ones))
     for matrix in sums if known.classwise else (sums,):
         yield matrix[:size, :size]

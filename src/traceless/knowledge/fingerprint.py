@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
+from traceless.features.grid import dense_rows
 
 LANES = 1024
 _ROWS = 256  # hashed before they are added up: half a megabyte
@@ -50,16 +51,14 @@ class Fingerprint:
         self._blake3, self._key = _blake3(), hashlib.sha256(about).digest()
         self.lanes: Lanes = np.zeros(LANES, dtype=np.uint16)
 
-    def add(self, beside: Bytes, weights: Floats | None, codes: Floats) -> None:
-        """Add rows: bytes of their labels or targets, weights (None: all 1), and codes."""
+    def add(self, beside: Bytes, weights: Floats | None, codes: Any) -> None:
+        """Add rows: bytes of their labels or targets, weights (None: all 1), codes (or in CSR)."""
         hasher, size = self._blake3(key=self._key), 2 * LANES
-        for first in range(0, len(codes), _ROWS):
+        for first in range(0, codes.shape[0], _ROWS):
             some = slice(first, first + _ROWS)
-            rows = encoded_rows(
-                beside[some], None if weights is None else weights[some], codes[some]
-            )
+            heavy = None if weights is None else weights[some]
             hashes = []
-            for row in rows:
+            for row in encoded_rows(beside[some], heavy, dense_rows(codes, some)):
                 hashes.append(hasher.update(row).digest(size))
                 hasher.reset()  # cheaper than a new one for each row
             lanes = np.frombuffer(b"".join(hashes), dtype="<u2").reshape(-1, LANES)
@@ -85,12 +84,6 @@ def encoded_rows(beside: Bytes, weights: Floats | None, codes: Floats) -> list[b
     table = np.concatenate([beside, weight, code_bytes(codes)], axis=1)
     rows: list[bytes] = table.view(f"V{table.shape[1]}")[:, 0].tolist()
     return rows
-
-
-def label_hashes(labels: list[bytes]) -> Bytes:
-    """Labels as bytes of one length, one row each."""
-    hashes = b"".join(hashlib.sha256(label).digest() for label in labels)
-    return np.frombuffer(hashes, dtype=np.uint8).reshape(len(labels), 32)
 
 
 def code_bytes(codes: Floats) -> Bytes:

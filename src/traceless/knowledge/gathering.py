@@ -52,18 +52,16 @@ class Gathering:
     fingerprint: Fingerprint | None = None
     verbose: bool = False
 
-    def pooled(self) -> tuple[Sums, int]:
-        """Σ ω [φ; r][φ; r]ᵀ over all rows, in integers, and the exponent of their unit."""
-        rows, K = slice(0, self.X.shape[0]), len(self.responses.names)
-        (sums,) = self._sums([rows], K, self.responses)
-        return sums, self.unit
-
-    def by_class(self, classes: Classes) -> tuple[Sums, int]:
-        """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one after another, and their unit."""
+    def sums(self, classwise: bool) -> Sums:
+        """Σ ω [φ; r][φ; r]ᵀ over all rows, or Σ ω [φ; 1][φ; 1]ᵀ over those of each class."""
+        if not classwise:
+            every = slice(0, self.X.shape[0])
+            (total,) = self._sums([every], len(self.responses.names), self.responses)
+            return total
+        classes: Any = self.responses
         totals = [*self._sums(classes.members(), 1, None)]
         width = len(self.phi.steps) + 1
-        empty = np.zeros((0, width, width), dtype=np.int64)
-        return (integers.stack(totals) if totals else empty), self.unit
+        return integers.stack(totals) if totals else np.zeros((0, width, width), dtype=np.int64)
 
     @cached_property
     def unit(self) -> int:
@@ -78,16 +76,16 @@ class Gathering:
         Beside the features stand the responses, or 1 where rows are of one class.
         """
         width = len(self.phi.steps) + extra
-        size = self._sparse_rows or _chunk_rows(width)
-        parts = [chunks(rows, size) for rows in several]
+        few = _chunk_rows(width)
+        parts = [chunks(rows, self._sparse_rows or few) for rows in several]
         every = [rows for part in parts for rows in part]
         watched = progress(every, "learning", True) if self.verbose else iter(every)
         for part in parts:
             total = GramSum(width)
             for rows in islice(watched, len(part)):
                 if not self._sparse_rows or not self._add_sparse(total, rows, responses):
-                    for few in chunks(rows, _chunk_rows(width)):
-                        self._add_chunk(total, few, responses)
+                    for some in chunks(rows, few):
+                        self._add_chunk(total, some, responses)
             yield total.total()
         next(watched, None)  # so that it says that all is done
 
@@ -112,16 +110,11 @@ class Gathering:
         codes = self.phi.sparse_codes(self.X, rows)
         if codes is None:
             return False
-        n, weights = codes.shape[0], None if self.weights is None else self.weights[rows]
-        beside = np.ones((n, total.width - len(self.phi.steps)))
+        beside = np.ones((codes.shape[0], total.width - len(self.phi.steps)))
         if responses is not None:
             responses.encode(rows, beside)
         total.add_sparse(hstack([codes, csr_matrix(beside)], "csr"), self._heavy(rows))
-        if self.fingerprint is not None:
-            parts = (chunks(some, _chunk_rows(total.width)) for some in (rows, slice(0, n)))
-            for few, own in zip(*parts, strict=True):
-                heavy = None if weights is None else weights[own]
-                self.fingerprint.add(self.responses.as_bytes(few), heavy, codes[own].toarray())
+        self._hash(rows, codes)
         return True
 
     def _add_chunk(self, total: GramSum, rows: Any, responses: Responses | None) -> None:
@@ -138,10 +131,14 @@ class Gathering:
         bound = integers.energy(block)
         if not bound <= integers.LARGEST and not integers.peak(codes) <= integers.LARGEST:
             refuse(codes, self.phi.steps, values, "Feature")  # large, infinite or NaN
-        if self.fingerprint is not None:  # of codes that are integers, and not weighted yet
+        self._hash(rows, codes)
+        total.add(block, bound, self._heavy(rows))
+
+    def _hash(self, rows: Any, codes: Any) -> None:
+        """Add some rows to the fingerprint, if there is one."""
+        if self.fingerprint is not None:
             weights = None if self.weights is None else self.weights[rows]
             self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
-        total.add(block, bound, self._heavy(rows))
 
 
 def chunks(rows: Any, size: int) -> list[Any]:

@@ -8,8 +8,10 @@ the bit, what its rows alone would give.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -21,9 +23,11 @@ from traceless.arithmetic.integers import Integers, Sums
 from traceless.exceptions import MismatchError
 from traceless.features.grid import dense_rows
 from traceless.knowledge.responses import (
+    Classes,
     Label,
     Responses,
     framed,
+    in_both,
     label_bytes,
     label_of,
     responses_of,
@@ -54,7 +58,7 @@ class KnowledgeTable:
         The class labels of all groups, or the numbers of the targets.
     counts : int64 array of shape (G, K), or (G, 1) for regression
         Rows of each group, by class.
-    sums : array of shape (G, J + K, J + K)
+    sums : int64 array or Wide, of shape (G, J + K, J + K)
         Σ ω [φ; r][φ; r]ᵀ over the rows of each group, in integers.
     weight_bits : int
         `sums` is in units of 2^-weight_bits: 0 unless some weights were fractions.
@@ -64,14 +68,11 @@ class KnowledgeTable:
     keys: tuple[Key, ...]
     responses: tuple[Label, ...]
     counts: NDArray[np.int64]
-    sums: Integers
+    sums: Sums
     weight_bits: int = 0
 
     def __len__(self) -> int:
         return len(self.keys)
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self.keys)
 
     def __getitem__(self, key: Any) -> Knowledge:
         """The knowledge of one group; KeyError if it has no rows."""
@@ -81,14 +82,14 @@ class KnowledgeTable:
             self.recipe.task,
             self.responses,
             tuple(self.counts[place].tolist()),
-            integers.narrow(self.sums[place].copy()),
+            integers.least(self.sums[place]),
             self.weight_bits,
         )._canonical()
 
     def place(self, key: Any) -> int:
         """Where a group is."""
         try:
-            return self._places()[_key(key)]
+            return self._places[_key(key)]
         except KeyError:
             raise KeyError(
                 f"There is no group {key!r} among the {len(self)} of this table."
@@ -117,9 +118,12 @@ class KnowledgeTable:
         if self.recipe.task != "classification":
             check_targets(self.recipe.task, self.responses, other.responses)
         keys, responses = _both(self.keys, other.keys), union(self.responses, other.responses)
-        a, b = self._spread(keys, responses), other._spread(keys, responses)
+        a, b = self._with(keys, responses), other._with(keys, responses)
         bits = max(a.weight_bits, b.weight_bits)
-        sums = integers.as_array(integers.add(a._in_unit(bits), b._in_unit(bits)))
+        sums = integers.add(
+            integers.shifted(a.sums, bits - a.weight_bits),
+            integers.shifted(b.sums, bits - b.weight_bits),
+        )
         counts = a.counts + b.counts
         return replace(a, counts=counts, sums=sums, weight_bits=bits)._canonical()
 
@@ -151,52 +155,39 @@ class KnowledgeTable:
                 self[key].check_possible()
         return self
 
+    @cached_property
     def _places(self) -> dict[Key, int]:
-        found: dict[Key, int] | None = self.__dict__.get("_found")
-        if found is None:
-            found = {key: place for place, key in enumerate(self.keys)}
-            self.__dict__["_found"] = found
-        return found
+        return {key: place for place, key in enumerate(self.keys)}
 
-    def _in_unit(self, bits: int) -> Sums:
-        """The sums in units of 2^-bits, which is not larger than their own."""
-        return integers.shift_left(integers.as_sums(self.sums), bits - self.weight_bits)
-
-    def _spread(self, keys: tuple[Key, ...], responses: tuple[Label, ...]) -> KnowledgeTable:
-        """The same with room for further groups and classes, all zero."""
+    def _with(self, keys: tuple[Key, ...], responses: tuple[Label, ...]) -> KnowledgeTable:
+        """The same of these groups and classes: zeros for new ones, and without some."""
         if keys == self.keys and responses == self.responses:
             return self
-        J = len(self.recipe.phi.steps)
-        K = len(responses)
-        where = np.array([responses.index(r) for r in self.responses], dtype=np.intp)
-        both = np.concatenate([np.arange(J), J + where])
-        places = {key: place for place, key in enumerate(keys)}
-        groups = np.array([places[key] for key in self.keys], dtype=np.intp)
-        sums = np.zeros((len(keys), J + K, J + K), dtype=self.sums.dtype)
-        sums[np.ix_(groups, both, both)] = self.sums
-        by_class = self.recipe.task == "classification"
-        counts = np.zeros((len(keys), K if by_class else 1), dtype=np.int64)
-        counts[groups[:, None], where if by_class else 0] = self.counts
-        return replace(self, keys=keys, responses=responses, counts=counts, sums=sums)
+        J, K = len(self.recipe.phi.steps), len(responses)
+        groups, into = in_both(self.keys, keys)
+        classes, new = in_both(self.responses, responses)
+        limbs = integers.as_limbs(self.sums)
+        sums = np.zeros((len(limbs), len(keys), J + K, J + K), dtype=np.uint64)
+        for ours, out in zip(limbs, sums, strict=True):
+            out[_blocks(into, J, new)] = ours[_blocks(groups, J, classes)]
+        counts = np.zeros((len(keys), K), dtype=np.int64)
+        if self.recipe.task == "classification":
+            counts[np.ix_(into, new)] = self.counts[np.ix_(groups, classes)]
+        else:
+            counts = counts[:, :1]
+            counts[into] = self.counts[groups]
+        left = integers.least(integers.of_limbs(sums))
+        return replace(self, keys=keys, responses=responses, counts=counts, sums=left)
 
     def _canonical(self) -> KnowledgeTable:
         """Drop groups and classes of which nothing is left."""
-        groups = self.counts.any(axis=1) | (self.sums != 0).any(axis=(1, 2))
-        classes = np.ones(len(self.responses), dtype=bool)
-        J = len(self.recipe.phi.steps)
+        limbs, J = integers.as_limbs(self.sums), len(self.recipe.phi.steps)
+        groups = self.counts.any(axis=1) | np.any(limbs, axis=(0, 2, 3))
+        responses = self.responses
         if self.recipe.task == "classification":
-            classes = self.counts.any(axis=0) | (self.sums[:, J:] != 0).any(axis=(0, 2))
-        if groups.all() and classes.all():
-            return self
-        both = np.concatenate([np.arange(J), J + np.flatnonzero(classes)])
-        by_class = self.recipe.task == "classification"
-        return replace(
-            self,
-            keys=tuple(key for key, kept in zip(self.keys, groups, strict=True) if kept),
-            responses=tuple(r for r, kept in zip(self.responses, classes, strict=True) if kept),
-            counts=self.counts[groups][:, classes] if by_class else self.counts[groups],
-            sums=self.sums[np.ix_(np.flatnonzero(groups), both, both)],
-        )
+            classes = self.counts.any(axis=0) | np.any(limbs[:, :, J:], axis=(0, 1, 3))
+            responses = tuple(compress(responses, classes.tolist()))
+        return self._with(tuple(compress(self.keys, groups.tolist())), responses)
 
 
 @dataclass(frozen=True)
@@ -207,16 +198,6 @@ class GroupRecipe(Recipe):
     """
 
     weight: int | None = None
-
-    @classmethod
-    def of(cls, recipe: Recipe, weight: int | None = None) -> GroupRecipe:
-        """The same recipe, group by group."""
-        return cls(recipe.phi, recipe.task, recipe.target_resolution, weight=weight)
-
-    @property
-    def of_one_group(self) -> Recipe:
-        """The recipe of the rows of a group."""
-        return Recipe(self.phi, self.task, self.target_resolution)
 
     def knowledge(self, rows: Rows) -> Any:
         """The table of some rows (X, y, key)."""
@@ -229,12 +210,17 @@ class GroupRecipe(Recipe):
             X = np.delete(X, self.weight, axis=1)
         responses = responses_of(y, weights, self.task, self.target_resolution)
         names, bits = responses.names, -unit(weights)
-        counts = self._counts(y, group, weights, len(keys), names)
+        counts = np.zeros(
+            (len(keys), len(names) if isinstance(responses, Classes) else 1), np.int64
+        )
+        alive = slice(None) if weights is None else weights > 0
+        classes: Any = responses._class[alive] if isinstance(responses, Classes) else 0
+        np.add.at(counts, (group[alive], classes), 1)
         width = len(self.phi.steps) + len(names)
         sums = np.zeros((len(keys), width, width), dtype=np.int64)
         wide = self._add(sums, X, responses, group, weights, bits)
         sums[wide], counts[wide] = 0, 0
-        recipe = self.of_one_group
+        recipe = Recipe(self.phi, self.task, self.target_resolution)  # of one group
         table = KnowledgeTable(recipe, keys, names, counts, sums, bits)
         if wide.size:  # gathered one by one
             held = np.ones(len(group)) if weights is None else weights
@@ -242,19 +228,6 @@ class GroupRecipe(Recipe):
             known = [recipe.knowledge((X[a:b], y[a:b], held[a:b])) for a, b in ends]
             table += _stacked(recipe, tuple(keys[g] for g in wide), known)
         return table._canonical()
-
-    def _counts(
-        self, y: Any, group: Any, weights: Any, n_groups: int, names: tuple[Label, ...]
-    ) -> NDArray[np.int64]:
-        """Rows of each group with positive weight, by class."""
-        alive = slice(None) if weights is None else weights > 0
-        if self.task != "classification":
-            return np.bincount(group[alive], minlength=n_groups)[:, None]
-        counts = np.zeros((n_groups, len(names)), dtype=np.int64)
-        labels = {label: k for k, label in enumerate(names)}
-        number = np.array([labels[label_of(v)] for v in y.ravel().tolist()], dtype=np.intp)
-        np.add.at(counts, (group[alive], number[alive]), 1)
-        return counts
 
     def _add(
         self, sums: Integers, X: Any, responses: Responses, group: Any, weights: Any, bits: int
@@ -282,10 +255,10 @@ def _stacked(recipe: Recipe, keys: tuple[Key, ...], known: list[Knowledge]) -> K
     """The table of groups whose knowledge is there."""
     responses = union(*(one.responses for one in known))
     bits = max(one.weight_bits for one in known)
-    spread = [one._spread(responses) for one in known]
-    sums = [integers.wide(integers.shift_left(k.total, bits - k.weight_bits)) for k in spread]
-    counts = np.array([one.counts for one in spread], dtype=np.int64)
-    return KnowledgeTable(recipe, keys, responses, counts, integers.narrow(np.stack(sums)), bits)
+    alike = [one._with(responses) for one in known]
+    sums = integers.stack([integers.shifted(k.total, bits - k.weight_bits) for k in alike])
+    counts = np.array([one.counts for one in alike], dtype=np.int64)
+    return KnowledgeTable(recipe, keys, responses, counts, sums, bits)
 
 
 def numbered(key: Any) -> tuple[tuple[Any, ...], NDArray[np.intp]]:
@@ -304,6 +277,12 @@ def numbered(key: Any) -> tuple[tuple[Any, ...], NDArray[np.intp]]:
         raise _no_key(keys[0])
     found, group = np.unique(keys, return_inverse=True)
     return tuple([_key(value) for value in found.tolist()]), group.reshape(-1)
+
+
+def _blocks(groups: Any, J: int, classes: Any) -> Any:
+    """Where the sums of some groups are, those of all features and of some classes."""
+    both = np.append(np.arange(J), J + classes)
+    return np.ix_(groups, both, both)
 
 
 def _both(ours: tuple[Key, ...], theirs: tuple[Key, ...]) -> tuple[Key, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import cached_property
+from hashlib import sha256
 from itertools import chain
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from traceless.arithmetic.integers import LARGEST, Floats, energy, peak
 from traceless.device.tensors import is_on_device, to_array
 from traceless.exceptions import MismatchError, RangeError
 from traceless.features.grid import grid_step
-from traceless.knowledge.fingerprint import Bytes, code_bytes, label_hashes
+from traceless.knowledge.fingerprint import Bytes, code_bytes
 from traceless.knowledge.values import check_numbers, has_missing, missing
 
 Label = int | str | bool | bytes
@@ -28,22 +29,26 @@ SAID = {
 _PART = 2**16  # labels that are looked at together, so that memory does not grow with the rows
 
 
-class Responses(Protocol):
+class Responses:
     """Integers beside the features of each row: one column per class, target or label."""
 
     names: tuple[Label, ...]
     counts: tuple[int, ...]
+    _codes: NDArray[Any]
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self._codes)
 
     def encode(self, rows: Any, out: Floats) -> None:
         """Write the responses of some rows."""
+        out[:] = self._codes[rows]
 
     def as_bytes(self, rows: Any) -> Bytes:
         """The responses of some rows as bytes, one row each, for a fingerprint."""
+        return code_bytes(self._codes[rows])
 
 
-class Classes:
+class Classes(Responses):
     """Responses of a classification: 1 in the column of the row's class."""
 
     def __init__(self, y: Any, weights: Floats | None) -> None:
@@ -55,7 +60,7 @@ class Classes:
         if y.ndim != 1:
             raise ValueError(f"Class labels must be one per row, got shape {y.shape}.")
         found = _sorted_labels(y)
-        self.names: tuple[Label, ...] = tuple([label_of(v) for v in found.tolist()])
+        self.names = tuple(map(label_of, found.tolist()))
         check_one_type(self.names)
         self._class = np.empty(len(y), dtype=np.min_scalar_type(max(len(found) - 1, 0)))
         counts = np.zeros(len(found), dtype=np.int64)
@@ -64,23 +69,22 @@ class Classes:
             self._class[start : start + _PART] = part
             alive = part if weights is None else part[weights[start : start + _PART] > 0]
             counts += np.bincount(alive, minlength=len(counts))
-        self.counts: tuple[int, ...] = tuple(counts.tolist())
+        self.counts = tuple(counts.tolist())
 
     def __len__(self) -> int:
         return len(self._class)
 
-    def encode(self, rows: Any, out: Floats) -> None:
-        """Write the one-hot codes of some rows."""
+    def encode(self, rows: Any, out: Floats) -> None:  # noqa: D102
         out[:] = 0.0
         out[np.arange(len(out)), self._class[rows]] = 1.0
 
-    def as_bytes(self, rows: Any) -> Bytes:
-        """The labels of some rows, with their type."""
+    def as_bytes(self, rows: Any) -> Bytes:  # noqa: D102
         return np.asarray(self._label_hashes[self._class[rows]])
 
     @cached_property
     def _label_hashes(self) -> Bytes:
-        return label_hashes([label_bytes(name) for name in self.names])
+        hashes = b"".join([sha256(label_bytes(name)).digest() for name in self.names])
+        return np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)
 
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each class, in order."""
@@ -89,29 +93,17 @@ class Classes:
         return np.split(order, ends[:-1]) if self.names else []
 
 
-class Targets:
+class Targets(Responses):
     """Responses of a regression: the targets, in steps of their grid."""
 
     def __init__(self, y: Any, weights: Floats | None, resolution: float) -> None:
         check_numbers(y, "y")
         self._codes = _target_codes(np.asarray(y, dtype=np.float64), resolution)
         n = len(self._codes) if weights is None else int(np.count_nonzero(weights))
-        self.names: tuple[Label, ...] = tuple(range(self._codes.shape[1]))
-        self.counts: tuple[int, ...] = (n,)
-
-    def __len__(self) -> int:
-        return len(self._codes)
-
-    def encode(self, rows: Any, out: Floats) -> None:
-        """Write the codes of the targets of some rows."""
-        out[:] = self._codes[rows]
-
-    def as_bytes(self, rows: Any) -> Bytes:
-        """The codes of the targets of some rows."""
-        return code_bytes(self._codes[rows])
+        self.names, self.counts = tuple(range(self._codes.shape[1])), (n,)
 
 
-class Labels:
+class Labels(Responses):
     """Responses of a multi-label classification: 1 in the column of each of the row's labels.
 
     A last column has 1 for every row. With it the sums of the rows without a label are those of
@@ -119,22 +111,14 @@ class Labels:
     """
 
     def __init__(self, y: Any, weights: Floats | None) -> None:
-        self._has = indicators(y)
-        alive = self._has if weights is None else self._has[weights > 0]
-        self.names: tuple[Label, ...] = tuple(range(self._has.shape[1] + 1))
-        self.counts: tuple[int, ...] = (*alive.sum(axis=0, dtype=np.int64).tolist(), len(alive))
-
-    def __len__(self) -> int:
-        return len(self._has)
-
-    def encode(self, rows: Any, out: Floats) -> None:
-        """Write the labels of some rows as 0 and 1, and the constant."""
-        out[:, :-1] = self._has[rows]
-        out[:, -1] = 1.0
+        self._codes = np.pad(indicators(y), ((0, 0), (0, 1)), constant_values=1)
+        alive = self._codes if weights is None else self._codes[weights > 0]
+        self.names = tuple(range(self._codes.shape[1]))
+        self.counts = tuple(alive.sum(axis=0, dtype=np.int64).tolist())
 
     def as_bytes(self, rows: Any) -> Bytes:
-        """The labels of some rows, a byte each."""
-        return np.asarray(self._has[rows])
+        """The labels of some rows, a byte each, without the constant."""
+        return np.asarray(self._codes[rows, :-1])
 
 
 def responses_of(y: Any, weights: Floats | None, task: Task, target_resolution: float) -> Responses:
@@ -267,6 +251,16 @@ def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
     labels = tuple(chain(*names))
     check_one_type(labels)  # 1 == True
     return tuple(sorted({*labels}))
+
+
+def in_both(
+    ours: tuple[Any, ...], theirs: tuple[Any, ...]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where names that are in both are in each."""
+    places = {name: place for place, name in enumerate(theirs)}
+    pairs = [(k, places[name]) for k, name in enumerate(ours) if name in places]
+    old, new = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    return old, new
 
 
 def _target_codes(y: Floats, resolution: float) -> Floats:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import Integers, Sums, Wide, wide
+from traceless.arithmetic.integers import Integers, Sums, Wide
 from traceless.device.tensors import (
     check_rows,
     is_on_device,
@@ -54,10 +54,10 @@ from traceless.knowledge.fingerprint import to_bytes as fingerprint_bytes
 from traceless.knowledge.gathering import Gathering
 from traceless.knowledge.responses import (
     SAID,
-    Classes,
     Label,
     Task,
     framed,
+    in_both,
     label_bytes,
     n_rows,
     responses_of,
@@ -88,11 +88,6 @@ class Recipe:
     verbose: bool = False
     device: Any = None  # that works on rows of the host's memory
 
-    @property
-    def n_outputs(self) -> int:
-        """Number J of features."""
-        return len(self.phi.steps)
-
     @cached_property
     def specification(self) -> Mapping[str, Any]:
         """The features (and targets) in JSON's types; a shared dict that nobody changes."""
@@ -115,6 +110,9 @@ class Recipe:
             raise ValueError(
                 f"X has {X.shape[1]} columns, the feature map takes {self.phi.n_features}."
             )
+        if self.classwise and self.task != "classification":
+            said = SAID[self.task].capitalize()
+            raise ValueError(f"{said} has no classes to keep apart: leave classwise out.")
         prints = None
         if self.fingerprint:
             known = specification_digest(self.specification).encode(), self.task.encode()
@@ -125,20 +123,13 @@ class Recipe:
 
             kind = TensorGathering
         gathering = kind(self.phi, X, responses, weights, prints, self.verbose)
-        if not self.classwise:
-            sums, exponent = gathering.pooled()
-        elif isinstance(responses, Classes):
-            sums, exponent = gathering.by_class(responses)
-        else:
-            said = SAID[self.task].capitalize()
-            raise ValueError(f"{said} has no classes to keep apart: leave classwise out.")
         return Knowledge(
             dict(self.specification),
             self.task,
             responses.names,
             responses.counts,
-            _read_only(sums),
-            -exponent,
+            _read_only(gathering.sums(self.classwise)),
+            -gathering.unit,
             None if prints is None else prints.lanes,
         )._canonical()
 
@@ -267,11 +258,11 @@ class Knowledge(saving.Savable):
             return NotImplemented
         self._check_combinable(other)
         responses = union(self.responses, other.responses)
-        a, b = self._spread(responses), other._spread(responses)
+        a, b = self._with(responses), other._with(responses)
         bits = max(a.weight_bits, b.weight_bits)
         total = join(
-            integers.shift_left(a.total, bits - a.weight_bits),
-            integers.shift_left(b.total, bits - b.weight_bits),
+            integers.shifted(a.total, bits - a.weight_bits),
+            integers.shifted(b.total, bits - b.weight_bits),
         )
         counts = tuple(map(each, a.counts, b.counts))
         lanes = None
@@ -289,7 +280,8 @@ class Knowledge(saving.Savable):
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, Knowledge):
             return NotImplemented
-        return self._header() == other._header() and integers.equal(self.total, other.total)
+        ours, theirs = map(integers.as_limbs, (self.total, other.total))
+        return self._header() == other._header() and np.array_equal(ours, theirs)
 
     def __hash__(self) -> int:
         return hash(self.digest())
@@ -352,8 +344,8 @@ class Knowledge(saving.Savable):
     @cached_property
     def sums(self) -> Integers:
         """The total as an array of NumPy: int64, or Python integers where some are beyond it."""
-        total = self.total
-        return _read_only(wide(total)) if isinstance(total, Wide) else total
+        found: Integers = _read_only(np.asarray(self.total))
+        return found
 
     @property
     def class_counts(self) -> dict[Label, int]:
@@ -363,17 +355,13 @@ class Knowledge(saving.Savable):
         return dict(zip(self.responses, self.counts, strict=True))
 
     @property
-    def label_counts(self) -> tuple[int, ...]:
-        """Rows with each label, of a multi-label classification."""
-        if self.task != "multilabel":
-            raise AttributeError(f"Knowledge of {SAID[self.task]} has one label per row, or none.")
-        return self.counts[:-1]
-
-    @property
     def class_totals(self) -> tuple[Fraction, ...]:
-        """The weights of the rows of each class, added up: the counts if no row was weighted."""
-        J, K = self.n_outputs, len(self.class_counts)
-        totals = self.total[:, J, J] if self.classwise else self.total.diagonal()[J : J + K]
+        """The weights of the rows of each class, added up: the counts if no row was weighted.
+
+        Of several labels for each row: the same of those with each label, and of all.
+        """
+        J = self.n_outputs
+        totals = self.total[:, J, J] if self.classwise else self.total.diagonal()[J:]
         return tuple([Fraction(int(n), 1 << self.weight_bits) for n in totals])
 
     @cached_property
@@ -508,47 +496,23 @@ class Knowledge(saving.Savable):
         """Drop classes of which nothing is left, use the largest unit."""
         out = self
         if self.task == "classification":
-            kept = [k for k, n in enumerate(self.counts) if n or self.of_class(k).any()]
-            if len(kept) < len(self.counts):
-                index = self._index(kept)
-                out = replace(
-                    self,
-                    responses=tuple(self.responses[k] for k in kept),
-                    counts=tuple(self.counts[k] for k in kept),
-                    total=_read_only(integers.least(self.total[index])),
-                )
+            counted = enumerate(zip(self.responses, self.counts, strict=True))
+            out = self._with(tuple([r for k, (r, n) in counted if n or self.of_class(k).any()]))
         spare = integers.trailing_zeros(out.total, out.weight_bits) if out.weight_bits else 0
         if spare:
-            total, bits = integers.shift_right(out.total, spare), out.weight_bits - spare
+            total, bits = integers.shifted(out.total, -spare), out.weight_bits - spare
             out = replace(out, total=_read_only(total), weight_bits=bits)
         return out
 
-    def _index(self, classes: Sequence[int]) -> Any:
-        """Where the sums of some classes are, together with those of the features."""
-        J = self.n_outputs
-        both = [*range(J), *(J + k for k in classes)]
-        return np.array(classes, dtype=np.intp) if self.classwise else np.ix_(both, both)
-
-    def _spread(self, responses: tuple[Label, ...]) -> Knowledge:
-        """The same knowledge with room for further classes, all zero."""
+    def _with(self, responses: tuple[Label, ...]) -> Knowledge:
+        """The same of these classes: nothing of those that are new, and without some that are."""
         if responses == self.responses:
             return self
-        where = [responses.index(r) for r in self.responses]
-        J, K = self.n_outputs, len(responses)
-        shape = (K, J + 1, J + 1) if self.classwise else (J + K, J + K)
-        places: list[tuple[Any, Any]] = [(..., np.array(where, dtype=np.intp))]
-        if not self.classwise:  # the features, which are many, by slices
-            own, new = slice(J, None), J + np.array(where, dtype=np.intp)
-            places = [
-                (np.s_[:J, :J], np.s_[:J, :J]),
-                ((own, slice(J)), (new, slice(J))),
-                ((slice(J), own), (slice(J), new)),
-                ((own, own), np.ix_(new, new)),
-            ]
-        total = integers.spread(self.total, shape, places)
+        old, new = in_both(self.responses, responses)
+        total = integers.with_classes(self.total, self.n_outputs, old, new, len(responses))
         counts = [0] * len(responses)
-        for k, n in zip(where, self.counts, strict=True):
-            counts[k] = n
+        for k, place in zip(old, new, strict=True):
+            counts[place] = self.counts[k]
         return replace(self, responses=responses, counts=tuple(counts), total=_read_only(total))
 
     def _check_combinable(self, other: Knowledge) -> None:

@@ -47,8 +47,7 @@ def check_features(X: Any) -> None:
     """Raise TypeError if a column of an array or a dataframe does not hold numbers."""
     dtype = getattr(X, "dtype", None)
     if dtype is not None:
-        if dtype.kind not in "biufc":
-            check_numbers(X, "X")
+        check_numbers(X, "X")
     elif hasattr(X, "column_names"):  # of Arrow, whose columns are the values themselves
         for name, column in zip(X.column_names, X.columns, strict=True):
             check_numbers(column, f"Column {name!r} of X")
