@@ -15,7 +15,6 @@ own threads, and two pools that spin against each other cost 3 to 8 times on two
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import ddot
 
 from traceless.arithmetic.core import core
-from traceless.arithmetic.plain import Limbs, fits, integers
+from traceless.arithmetic.plain import Limbs, fits, integers, quotient
 from traceless.exceptions import RangeError
 
 Floats = NDArray[np.float64]
@@ -300,15 +299,8 @@ def nearest(a: Integers, b: Integers) -> Floats:
     try:
         quotients: Any = a / b  # of Python integers, which is correctly rounded
     except OverflowError:
-        quotients = np.frompyfunc(_quotient, 2, 1)(a, b)
+        quotients = np.frompyfunc(quotient, 2, 1)(a, b)
     return np.asarray(quotients, dtype=np.float64) + 0.0
-
-
-def _quotient(a: int, b: int) -> float:
-    try:
-        return a / b
-    except OverflowError:
-        return math.inf if a > 0 else -math.inf
 
 
 # --- products ----------------------------------------------------------------------

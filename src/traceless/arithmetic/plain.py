@@ -212,16 +212,18 @@ def decide(X: Limbs, bound: Floats, places: Integers, E: Integers, Z: Floats) ->
     whole = integers(X)
     for j, k in np.ndindex(*Z.shape):
         off = math.ceil(Fraction(float(bound[j, k])) * Fraction(2) ** int(places[j, k]))
-        ends = {_nearest((whole[j, k] + side) / Fraction(2) ** int(E[k])) for side in (-off, off)}
+        up, down = 1 << max(-int(E[k]), 0), 1 << max(int(E[k]), 0)
+        ends = {quotient((whole[j, k] + side) * up, down) for side in (-off, off)}
         decided = len(ends) == 1 and off.bit_length() <= 64 * len(X) - 2
         Z[j, k] = ends.pop() if decided else np.nan
 
 
-def _nearest(value: Fraction) -> float:
+def quotient(a: Any, b: int) -> float:
+    """The float64 nearest to a / b, b > 0, infinite where it is too large; zero is +0.0."""
     try:
-        return float(value) + 0.0
+        return a / b + 0.0  # of Python integers, which is rounded once
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if a > 0 else -math.inf
 
 
 def matrix(
@@ -346,8 +348,5 @@ def scores(
     numbers = np.ldexp(digits, 53).astype(np.int64).astype(object)
     numbers <<= (places - least).astype(object)
     for index, number in np.ndenumerate(whole @ numbers):
-        try:
-            out[index] = number / (1 << 53 - least)  # of Python integers, which is rounded once
-        except OverflowError:
-            out[index] = math.inf if number > 0 else -math.inf
+        out[index] = quotient(number, 1 << 53 - least)
     return int(out.size)
