@@ -160,7 +160,7 @@ def as_array(a: Sums) -> Integers:
 
 def least(a: Sums) -> Sums:
     """Part of a sum, in the one form of sums."""
-    return shifted(a, 0) if isinstance(a, Wide) else a
+    return _shifted(a, 0) if isinstance(a, Wide) else a
 
 
 def with_classes(a: Sums, J: int, old: NDArray[np.intp], new: NDArray[np.intp], K: int) -> Sums:
@@ -227,8 +227,10 @@ def _combined(a: Sums, b: Sums, minus: bool) -> Sums:
 
 def shifted(a: Sums, bits: int) -> Sums:
     """``a · 2^bits``, rounded down."""
-    if not bits and not isinstance(a, Wide):
-        return a
+    return _shifted(a, bits) if bits else a
+
+
+def _shifted(a: Sums, bits: int) -> Sums:
     flat = _flat(a)
     return made(a.shape, lambda out: core.shifted(flat, bits, out.reshape(len(out), -1)))
 
@@ -237,7 +239,10 @@ def trailing_zeros(a: Sums, most: int) -> int:
     """The largest number of bits, up to `most`, by which all of `a` can be shifted right."""
     seen = 0
     for k, limb in enumerate(as_limbs(a)):
-        seen |= int(np.bitwise_or.reduce(limb, axis=None)) << 64 * k
+        for row in limb.reshape(-1, a.shape[-1]) if a.size else ():
+            seen |= int(np.bitwise_or.reduce(row)) << 64 * k
+            if seen & 1:
+                return 0
     return min(most, (seen & -seen).bit_length() - 1) if seen else most
 
 

@@ -37,7 +37,7 @@ def put(out: Limbs, numbers: NDArray[Any]) -> None:
 def limbs(numbers: Any) -> Limbs:
     """Python integers in as many limbs as the largest needs with its sign."""
     a = np.asarray(numbers, dtype=object)
-    size = int(np.max(np.abs(a), initial=0)).bit_length()
+    size = max(map(int.bit_length, map(int, a.flat)), default=0)
     out = np.empty((size // 64 + 1, *a.shape), dtype=np.uint64)
     put(out, a)
     return out
@@ -221,7 +221,7 @@ def decide(X: Limbs, bound: Floats, places: Integers, E: Integers, Z: Floats) ->
 def quotient(a: Any, b: int) -> float:
     """The float64 nearest to a / b, b > 0, infinite where it is too large; zero is +0.0."""
     try:
-        return a / b + 0.0  # of Python integers, which is rounded once
+        return float(a / b) + 0.0  # of Python integers, which is rounded once
     except OverflowError:
         return math.inf if a > 0 else -math.inf
 
