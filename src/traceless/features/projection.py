@@ -15,13 +15,19 @@ from traceless.arithmetic.integers import Floats, limbs
 from traceless.features.bound_map import BoundMap, Later
 from traceless.features.feature_map import FeatureMap
 from traceless.features.grid import InputGrid, grid_steps, per_unit
-from traceless.parameters import check_parameters
+from traceless.parameters import FLAG, SEED, STEPS, check_parameters
 
 
 class Projected(FeatureMap):
     """Base of the maps of Wx for a random W, which is drawn when the first row comes."""
 
     has_units = False
+    constraints: ClassVar = {
+        "random_state": SEED,
+        "bias": FLAG,
+        "resolution": STEPS,
+        "input_resolution": STEPS,
+    }
     input_resolution: Any
     size: ClassVar[str]  # the parameter that says how many features there are
 

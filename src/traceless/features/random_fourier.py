@@ -12,7 +12,7 @@ from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import Floats
 from traceless.features.grid import InputGrid, blocks
 from traceless.features.projection import Projected, on_grid, projections
-from traceless.parameters import COUNT, FLAG, POSITIVE, SEED, STEPS
+from traceless.parameters import COUNT, POSITIVE
 
 
 class RandomFourier(Projected):
@@ -53,14 +53,7 @@ class RandomFourier(Projected):
     """
 
     size = "n_components"
-    constraints: ClassVar = {
-        "n_components": COUNT,
-        "gamma": POSITIVE,
-        "random_state": SEED,
-        "bias": FLAG,
-        "resolution": STEPS,
-        "input_resolution": STEPS,
-    }
+    constraints: ClassVar = {"n_components": COUNT, "gamma": POSITIVE} | Projected.constraints
 
     def __init__(
         self,

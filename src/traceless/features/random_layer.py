@@ -13,7 +13,7 @@ from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import Floats
 from traceless.features.grid import InputGrid, blocks
 from traceless.features.projection import Projected, on_grid, projections
-from traceless.parameters import COUNT, FLAG, POSITIVE, SEED, STEPS, choice
+from traceless.parameters import COUNT, POSITIVE, choice
 
 
 class RandomLayer(Projected):
@@ -45,11 +45,7 @@ class RandomLayer(Projected):
         "n_units": COUNT,
         "activation": choice("sigmoid", "tanh", "relu", "sine"),
         "scale": POSITIVE,
-        "random_state": SEED,
-        "bias": FLAG,
-        "resolution": STEPS,
-        "input_resolution": STEPS,
-    }
+    } | Projected.constraints
 
     def __init__(
         self,
