@@ -6,10 +6,15 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace nb = nanobind;
@@ -31,6 +36,33 @@ template <class F> void over_rows(int64_t n, int threads, F f) {
   for (auto &other : others) other.join();
 }
 
+// Binds a function that needs no lock of Python's. What is written to must be given as it is.
+template <class T> struct Argument {
+  static auto is() { return nb::arg(); }
+};
+template <class T, class... A> struct Argument<nb::ndarray<T, A...>> {
+  static auto is() {
+    if constexpr (std::is_const_v<T>) return nb::arg();
+    else return nb::arg().noconvert();
+  }
+};
+template <class T> struct Argument<std::optional<T>> {
+  static auto is() { return nb::arg().none(); }
+};
+template <class R, class... A> void def(nb::module_ &m, const char *name, R (*f)(A...)) {
+  m.def(name, f, Argument<A>::is()..., nb::call_guard<nb::gil_scoped_release>());
+}
+
+// One or two limbs each, as numbers modulo 2^64 or 2^128.
+template <class T> struct Limbs {
+  T *low, *high;
+  template <class A>
+  explicit Limbs(const A &a) : low(a.data()), high(a.shape(0) > 1 ? a.data() + a.stride(0) : nullptr) {}
+  i128 operator[](int64_t i) const { return high ? i128(u128(high[i]) << 64 | low[i]) : i128(int64_t(low[i])); }
+};
+using Numbers = Limbs<const uint64_t>;
+
+double nearest(uint64_t *v, int n, int64_t E);
 void bind_sums(nb::module_ &m);
 void bind_solve(nb::module_ &m);
 void bind_scores(nb::module_ &m);

@@ -12,21 +12,12 @@ namespace {
 const double P = 1048573.0;              // a prime below 2^20
 const double MAGIC = 6755399441055744.0; // 1.5 2^52: adding it rounds to a whole number
 
-using Limbs = In<uint64_t, 2>;   // limbs x numbers
+using Flat = In<uint64_t, 2>;    // limbs x numbers
 using Cube = In<uint64_t, 3>;    // limbs x rows x columns
 using OutCube = Out<uint64_t, 3>;
 using Codes = In<double, 2>;     // whole numbers
 using Weights = std::optional<In<double, 1>>;
 using Indices = In<int64_t, 1>;
-
-struct Numbers {
-  const uint64_t *low, *high;
-  template <class A> explicit Numbers(const A &a)
-      : low(a.data()), high(a.shape(0) > 1 ? a.data() + a.size() / 2 : nullptr) {}
-  i128 operator[](int64_t i) const {
-    return high ? i128(u128(high[i]) << 64 | low[i]) : i128(int64_t(low[i]));
-  }
-};
 
 struct Places {
   uint64_t *low, *high;
@@ -55,7 +46,7 @@ struct Places {
 
 // out = a + b, or a - b; false, and out means nothing, where a number does not fit. Of three single
 // limbs: a sum has wrapped if its sign is not that of both terms.
-bool combined(Limbs a, Limbs b, bool minus, Out<uint64_t, 2> out) {
+bool combined(Flat a, Flat b, bool minus, Out<uint64_t, 2> out) {
   const Numbers A(a), B(b);
   const Places C(out);
   const int64_t n = a.shape(1);
@@ -82,7 +73,7 @@ bool combined(Limbs a, Limbs b, bool minus, Out<uint64_t, 2> out) {
 }
 
 // out = a 2^bits, rounded down; false where a number does not fit.
-bool shifted(Limbs a, int64_t bits, Out<uint64_t, 2> out) {
+bool shifted(Flat a, int64_t bits, Out<uint64_t, 2> out) {
   const Numbers A(a);
   const Places C(out);
   for (int64_t i = 0; i < int64_t(a.shape(1)); ++i) {
@@ -100,7 +91,7 @@ bool shifted(Limbs a, int64_t bits, Out<uint64_t, 2> out) {
 }
 
 // The float64 nearest to each number, ties to even.
-void nearest(Limbs a, Out<double, 1> out) {
+void near(Flat a, Out<double, 1> out) {
   const Numbers A(a);
   for (int64_t i = 0; i < int64_t(a.shape(1)); ++i) out.data()[i] = double(A[i]);
 }
@@ -380,23 +371,18 @@ bool agrees(Codes product, bool half, In<double, 1> seen) {
 } // namespace
 
 void bind_sums(nb::module_ &m) {
-  using namespace nb::literals;
-  const auto free = nb::call_guard<nb::gil_scoped_release>();
-  const auto out = nb::arg("out").noconvert();
-  const auto sums = nb::arg("sums").noconvert();
-  const auto w = nb::arg("w").none();
-  m.def("combined", &combined, "a"_a, "b"_a, "minus"_a, out, free);
-  m.def("shifted", &shifted, "a"_a, "bits"_a, out, free);
-  m.def("nearest", &nearest, "a"_a, out, free);
-  m.def("row_bytes", &row_bytes, "a"_a, "row"_a, "n"_a);
-  m.def("centred", &centred, "S"_a, "m"_a, out, free);
-  m.def("survey", &survey, "Z"_a, "J"_a, w, nb::arg("found").noconvert(), out, free);
-  m.def("cut", &cut, "Z"_a, w, "columns"_a, "shifts"_a, "last"_a, "b"_a, "bits"_a, out, free);
-  m.def("place", &place, "product"_a, "rows"_a, "up"_a, "columns"_a, "across"_a, "half"_a, sums, free);
-  m.def("settle", &settle, nb::arg("product").noconvert(), "J"_a, free);
-  m.def("symmetric", &symmetric, sums, free);
-  m.def("sparse_gram", &sparse_gram, "starts"_a, "columns"_a, "codes"_a, w, sums, free);
-  m.def("group_gram", &group_gram, "Z"_a, w, "group"_a, sums, free);
-  m.def("fold", &fold, "A"_a, "B"_a, w, nb::arg("seen").noconvert(), free);
-  m.def("agrees", &agrees, "product"_a, "half"_a, "seen"_a, free);
+  m.def("row_bytes", &row_bytes);
+  def(m, "combined", combined);
+  def(m, "shifted", shifted);
+  def(m, "nearest", near);
+  def(m, "centred", centred);
+  def(m, "survey", survey);
+  def(m, "cut", cut);
+  def(m, "place", place);
+  def(m, "settle", settle);
+  def(m, "symmetric", symmetric);
+  def(m, "sparse_gram", sparse_gram);
+  def(m, "group_gram", group_gram);
+  def(m, "fold", fold);
+  def(m, "agrees", agrees);
 }

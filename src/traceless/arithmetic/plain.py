@@ -183,19 +183,14 @@ def agrees(product: Any, symmetric: bool, seen: Floats) -> bool:
 # --- solve ---------------------------------------------------------------------------------
 
 
-def advance(X: Limbs, up: Integers, d: Integers, r: Limbs) -> None:
-    """X ← 2^up X + r d."""
-    put(X, (integers(X) << up.astype(object)) + integers(r)[:, None] * d.astype(object))
+def advance(X: Limbs, up: Integers, D: Limbs, r: Limbs) -> None:
+    """X ← 2^up X + r D."""
+    put(X, (integers(X) << up.astype(object)) + integers(r)[:, None] * integers(D))
 
 
-def subtract_product(R: Limbs, S: Limbs, d: Integers, w: Limbs, threads: int) -> None:  # noqa: ARG001
-    """R ← R - w S d."""
-    put(R, integers(R) - int(integers(w)) * (integers(S) @ d.astype(object)))
-
-
-def add_multiple(total: Limbs, S: Limbs, w: Limbs) -> None:
-    """Add w S to the total."""
-    put(total, integers(total) + int(integers(w)) * integers(S))
+def subtract_product(R: Limbs, S: Limbs, D: Limbs, w: Limbs, _threads: int) -> None:
+    """R ← R - w S D."""
+    put(R, integers(R) - int(integers(w)) * (integers(S) @ integers(D)))
 
 
 def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers) -> None:
