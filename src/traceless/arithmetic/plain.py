@@ -118,7 +118,7 @@ def cut(
 def place(
     product: Any, rows: Any, up: Any, columns: Any, across: Any, half: bool, sums: Limbs
 ) -> None:
-    """Add products of parts to sums; those of a lower triangle may stand above the diagonal."""
+    """Add products of parts to the lower triangle of sums."""
     total, product = integers(sums), product[: len(rows), : len(columns)]
     whole = product.astype(np.int64).astype(object) << np.add.outer(up, across).astype(object)
     if half:
@@ -126,20 +126,8 @@ def place(
         whole = np.tril(whole) << same.astype(object)
     else:
         whole[np.less.outer(rows, columns)] = 0
-    np.add.at(total, np.ix_(rows, columns), whole)
+    np.add.at(total, (np.maximum.outer(rows, columns), np.minimum.outer(rows, columns)), whole)
     put(sums, total)
-
-
-def settle(product: Floats, J: int) -> None:
-    """The lower triangle of the first J rows as int64, in the same memory."""
-    whole = np.tril(product[:J, :J]).astype(np.int64)
-    product.reshape(-1).view(np.int64)[: J * J] = whole.reshape(-1)
-
-
-def symmetric(sums: Limbs) -> None:
-    """Add what is above the diagonal to what is below, and the other way round."""
-    total = integers(sums)
-    put(sums, total + total.T - np.diag(total.diagonal()))
 
 
 def sparse_gram(starts: Any, columns: Any, codes: Any, w: Any, sums: Limbs) -> None:
