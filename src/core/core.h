@@ -37,20 +37,12 @@ template <class F> void over_rows(int64_t n, int threads, F f) {
 }
 
 // Binds a function that needs no lock of Python's. What is written to must be given as it is.
-template <class T> struct Argument {
-  static auto is() { return nb::arg(); }
-};
-template <class T, class... A> struct Argument<nb::ndarray<T, A...>> {
-  static auto is() {
-    if constexpr (std::is_const_v<T>) return nb::arg();
-    else return nb::arg().noconvert();
-  }
-};
-template <class T> struct Argument<std::optional<T>> {
-  static auto is() { return nb::arg().none(); }
-};
+inline auto argument(const void *) { return nb::arg(); }
+template <class T> auto argument(const std::optional<T> *) { return nb::arg().none(); }
+template <class T, class... A> auto argument(const nb::ndarray<T, A...> *) { return nb::arg().noconvert(); }
+template <class T, class... A> auto argument(const nb::ndarray<const T, A...> *) { return nb::arg(); }
 template <class R, class... A> void def(nb::module_ &m, const char *name, R (*f)(A...)) {
-  m.def(name, f, Argument<A>::is()..., nb::call_guard<nb::gil_scoped_release>());
+  m.def(name, f, argument((const A *)nullptr)..., nb::call_guard<nb::gil_scoped_release>());
 }
 
 // One or two limbs each, as numbers modulo 2^64 or 2^128.

@@ -45,27 +45,21 @@ void load(uint64_t *v, const uint64_t *from, int64_t step, int n) {
 // v += a b 2^(64 at), a of two's complement, b ≥ 0: carries stay below 2^64, since
 // (2^64 - 1)² + 2 (2^64 - 1) = 2^128 - 1.
 void add_product(uint64_t *v, int n, const uint64_t *a, int na, uint64_t b, int at) {
-  uint64_t sign = a[na - 1] >> 63 ? ~uint64_t(0) : 0, carry = 0;
-  for (int i = at; i < n; ++i) {
-    u128 t = u128(i - at < na ? a[i - at] : sign) * b + v[i] + carry;
-    v[i] = uint64_t(t);
-    carry = uint64_t(t >> 64);
+  u128 carry = 0;
+  for (int i = at; i < n; ++i, carry >>= 64) {
+    carry += u128(i - at < na ? a[i - at] : uint64_t(int64_t(a[na - 1]) >> 63)) * b + v[i];
+    v[i] = uint64_t(carry);
   }
 }
 
 void negate(uint64_t *v, int n) {
-  u128 carry = 1;
-  for (int i = 0; i < n; ++i) {
-    carry += uint64_t(~v[i]);
-    v[i] = uint64_t(carry);
-    carry >>= 64;
-  }
+  uint64_t carry = 1;
+  for (int i = 0; i < n; ++i) v[i] = ~v[i] + carry, carry = carry && !v[i];
 }
 
 bool make_positive(uint64_t *v, int n) {
-  bool negative = v[n - 1] >> 63;
-  if (negative) negate(v, n);
-  return negative;
+  if (!(v[n - 1] >> 63)) return false;
+  return negate(v, n), true;
 }
 
 void shift_left(uint64_t *v, int n, int64_t s) {
@@ -128,7 +122,7 @@ void advance(Out<uint64_t, 3> X, In<int64_t, 1> up, In<uint64_t, 3> D, In<uint64
 }
 
 typedef double Eight __attribute__((vector_size(64)));
-const int BITS = 23, TILE = 6, RUN = 256;  // of a digit; rows and columns that are multiplied together
+const int BITS = 23, TILE = 8, RUN = 256;  // of a digit; rows and columns that are multiplied together
 
 // How many digits numbers of L limbs have.
 int digits_of(int64_t L) { return int(64 * L / BITS) + 1; }
@@ -151,7 +145,7 @@ WIDEST bool cut(const uint64_t *x, int64_t step, int64_t L, int p, int64_t n, do
   return any;
 }
 
-// Σ_j a_rj x_j of n ≤ 256 digits, for six rows a and eight columns of x: no sum passes 2^52, so float64
+// Σ_j a_rj x_j of n ≤ 256 digits, for eight rows a and eight columns of x: no sum passes 2^52, so float64
 // has no rounding errors, in whatever order it adds.
 WIDEST EXACT void products(const double *a, const double *x, int64_t n, double *out) {
   Eight sums[TILE] = {}, right;
@@ -205,7 +199,7 @@ void subtract_product(Out<uint64_t, 3> R, Rows S, In<uint64_t, 3> D, In<uint64_t
             for (int p = 0; p < P; ++p)
               for (int64_t q = 0; q < Q; ++q)
                 if (const int up = p + places[q] - u; up >= 0 && up < 3)
-                  three -= i128(sums[(p * TILE + r) * lanes + q * K + k]) << BITS * up;
+                  three -= i128(sums[(p * TILE + r) * lanes + q * K + k]) * (int64_t(1) << BITS * up);
             const uint64_t two[2] = {uint64_t(three), uint64_t(u128(three) >> 64)};
             if (three) add_product(t.data(), n, two, 2, uint64_t(1) << BITS * u % 64, BITS * u / 64);
           }
@@ -364,14 +358,11 @@ inline Two operator*(Two a, Two b) {
 }
 
 inline Two operator/(Two a, Two b) {
-  double first = a.high / b.high;
+  const double first = a.high / b.high;
   Two rest = a - b * Two{first, 0.0};
-  double second = rest.high / b.high;
+  const double second = rest.high / b.high;
   rest = rest - b * Two{second, 0.0};
-  Two s = tidy(first, second);
-  Two t = sum(s.high, rest.high / b.high), u = sum(s.low, 0.0);
-  s = tidy(t.high, t.low + u.high);
-  return tidy(s.high, s.low + u.low);
+  return tidy(first, second) - Two{-rest.high / b.high, -0.0};
 }
 
 // x -= a y, number by number
@@ -379,8 +370,7 @@ WIDEST void subtract_multiple(double *__restrict xh, double *__restrict xl, Two 
                               const double *__restrict yl, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     Two z = Two{xh[i], xl[i]} - a * Two{yh[i], yl[i]};
-    xh[i] = z.high;
-    xl[i] = z.low;
+    xh[i] = z.high, xl[i] = z.low;
   }
 }
 
@@ -440,11 +430,7 @@ void twofold_solve(In<double, 3> A, Out<double, 3> B) {
 }  // namespace
 
 void bind_solve(nb::module_ &m) {
-  def(m, "advance", advance);
-  def(m, "subtract_product", subtract_product);
-  def(m, "leading", leading);
-  def(m, "decide", decide);
-  def(m, "matrix", matrix);
-  def(m, "twofold_factor", twofold_factor);
-  def(m, "twofold_solve", twofold_solve);
+  def(m, "advance", advance), def(m, "subtract_product", subtract_product), def(m, "matrix", matrix);
+  def(m, "leading", leading), def(m, "decide", decide);
+  def(m, "twofold_factor", twofold_factor), def(m, "twofold_solve", twofold_solve);
 }

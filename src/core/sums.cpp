@@ -22,10 +22,10 @@ template <class F> auto modulo(bool one, F f) { return one ? f(uint64_t(0)) : f(
 // out = a + b, or a - b = a + ~b + 1; false, and out means nothing, where a number does not fit. A sum
 // has wrapped if its sign is not that of both terms.
 bool combined(Flat a, Flat b, bool minus, Out<uint64_t, 2> out) {
-  const Numbers A(a), B(b);
-  const Places C(out);
-  return modulo(!A.high && !B.high && !C.high, [&](auto zero) {
+  return modulo(a.shape(0) + b.shape(0) + out.shape(0) == 3, [&](auto zero) {
     using T = decltype(zero);
+    const Numbers A(a), B(b);
+    const Places C(out);
     const int64_t n = a.shape(1);
     const T flip = minus ? ~zero : zero;
     bool good = true;
@@ -116,19 +116,14 @@ void survey(Codes Z, int64_t J, Weights w, Out<int64_t, 2> found, Out<double, 2>
       const double v = weight * z[j], size = std::fabs(v);
       E[j] += size < 0x1p126 ? v * v : INFINITY;
       own[j] += size < 0x1p126 ? v * z[j] : INFINITY;
-      if (size < 0x1p62 && weight < 0x1p62) {
-        seen[j] |= uint64_t(weight) * uint64_t(std::fabs(z[j]));
-      } else if (size < 0x1p126 && z[j] != 0.0) {
-        seen[j] |= u128(weight) * uint64_t(std::fabs(z[j]));
-      }
+      if (size < 0x1p62 && weight < 0x1p62) seen[j] |= uint64_t(weight) * uint64_t(std::fabs(z[j]));
+      else if (size < 0x1p126 && z[j] != 0.0) seen[j] |= u128(weight) * uint64_t(std::fabs(z[j]));
     }
   }
   for (int64_t j = 0; j < J; ++j) {
-    int64_t bits = 0, zeros = 0;
+    int64_t &zeros = found.data()[j] = 0, &bits = found.data()[J + j] = 0;
     while (bits < 127 && seen[j] >> bits) ++bits;
     while (zeros < 127 && !(seen[j] >> zeros & 1)) ++zeros;
-    found.data()[j] = zeros;
-    found.data()[J + j] = bits;
   }
 }
 
@@ -204,10 +199,8 @@ void group_gram(Codes Z, Weights w, Indices group, Out<int64_t, 3> sums) {
   std::vector<uint64_t> z(J);
   for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
     const uint64_t weight = w ? whole<uint64_t>(w->data()[n]) : 1;
-    for (int64_t j = 0; j < J; ++j) {
-      const double from = Z.data()[n * J + j];
-      z[j] = std::fabs(from) <= 0x1p53 ? uint64_t(int64_t(from)) : 0;
-    }
+    const double *from = Z.data() + n * J;
+    for (int64_t j = 0; j < J; ++j) z[j] = std::fabs(from[j]) <= 0x1p53 ? uint64_t(int64_t(from[j])) : 0;
     uint64_t *own = reinterpret_cast<uint64_t *>(sums.data()) + group.data()[n] * J * J;
     for (int64_t i = 0; i < J; ++i) {
       const uint64_t left = weight * z[i];
@@ -291,15 +284,8 @@ bool agrees(Codes product, bool half, In<double, 1> seen) {
 
 void bind_sums(nb::module_ &m) {
   m.def("row_bytes", &row_bytes);
-  def(m, "combined", combined);
-  def(m, "shifted", shifted);
-  def(m, "nearest", near);
-  def(m, "centred", centred);
-  def(m, "survey", survey);
-  def(m, "cut", cut);
-  def(m, "place", place);
-  def(m, "sparse_gram", sparse_gram);
-  def(m, "group_gram", group_gram);
-  def(m, "fold", fold);
-  def(m, "agrees", agrees);
+  def(m, "combined", combined), def(m, "shifted", shifted), def(m, "nearest", near), def(m, "centred", centred);
+  def(m, "survey", survey), def(m, "cut", cut), def(m, "place", place);
+  def(m, "sparse_gram", sparse_gram), def(m, "group_gram", group_gram);
+  def(m, "fold", fold), def(m, "agrees", agrees);
 }
