@@ -4,7 +4,6 @@
 // its limbs in the first axis, so an int64 array is one limb. Nothing here rounds unless it says so.
 #pragma once
 
-#include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
@@ -12,9 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
 namespace nb = nanobind;

@@ -27,13 +27,10 @@ struct Two {
   double high, low;
 };
 
-inline Two tidy(double a, double b) {
-  double s = a + b;
-  return {s, b - (s - a)};
-}
+inline Two tidy(double a, double b) { return {a + b, b - (a + b - a)}; }
 
 inline Two sum(double a, double b) {
-  double s = a + b, t = s - a;
+  const double s = a + b, t = s - a;
   return {s, (a - (s - t)) + (b - t)};
 }
 
@@ -132,13 +129,12 @@ int digits_of(int64_t L) { return int(64 * L / BITS) + 1; }
 WIDEST bool cut(const uint64_t *x, int64_t step, int64_t L, int p, int64_t n, double *digits) {
   const int64_t at = BITS * p - 1, word = at >> 6, bits = at & 63;  // one bit more decides the rounding
   const uint64_t *low = x + std::max<int64_t>(word, 0) * step, *high = x + std::min(word + 1, L - 1) * step;
-  const uint64_t has_low = word < 0 ? 0 : ~uint64_t(0);
-  const int past = word + 1 < L ? 0 : 63;  // beyond the last limb is its sign
+  const uint64_t has_low = -uint64_t(word >= 0), past = word + 1 < L ? 0 : 63;  // beyond limbs is their sign
   int64_t any = 0;
   for (int64_t j = 0; j < n; ++j) {
     const uint64_t above = past ? uint64_t(int64_t(high[j]) >> 63) : high[j];
-    const int64_t field = (low[j] & has_low) >> bits | above << 1 << (63 - bits);
-    const int64_t digit = ((int64_t(uint64_t(field) << (63 - BITS)) >> (63 - BITS)) + 1) >> 1;
+    const uint64_t field = (low[j] & has_low) >> bits | above << 1 << (63 - bits);
+    const int64_t digit = ((int64_t(field << (63 - BITS)) >> (63 - BITS)) + 1) >> 1;
     digits[j] = double(digit);
     any |= digit;
   }
@@ -214,7 +210,7 @@ void subtract_product(Out<uint64_t, 3> R, Rows S, In<uint64_t, 3> D, In<uint64_t
 
 // The first 106 bits of v as two floats below 1, the first the nearest, and their length.
 int64_t leading_bits(uint64_t *v, int n, Two &both) {
-  double sign = make_positive(v, n) ? -0x1p-53 : 0x1p-53;
+  const double sign = make_positive(v, n) ? -0x1p-53 : 0x1p-53;
   int64_t length = bit_length(v, n);
   double first = double(bits_from(v, n, length - 64) >> 11);
   double second = double(bits_from(v, n, length - 117) >> 11) * 0x1p-53, nearest = first + second;
@@ -340,10 +336,10 @@ void matrix(Rows S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t, 2> t, In<d
 
 // --- twofold arithmetic ---------------------------------------------------------------------------
 
-inline Two product(double a, double b) {
-  double p = a * b, c = 134217729.0 * a, d = 134217729.0 * b;  // 2^27 + 1
-  double ah = c - (c - a), al = a - ah, bh = d - (d - b), bl = b - bh;
-  return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
+inline Two operator*(Two a, Two b) {
+  const double p = a.high * b.high, c = 134217729.0 * a.high, d = 134217729.0 * b.high;  // 2^27 + 1
+  const double ah = c - (c - a.high), al = a.high - ah, bh = d - (d - b.high), bl = b.high - bh;
+  return tidy(p, (((ah * bh - p) + ah * bl + al * bh) + al * bl) + (a.high * b.low + a.low * b.high));
 }
 
 inline Two operator-(Two a, Two b) {
@@ -352,10 +348,6 @@ inline Two operator-(Two a, Two b) {
   return tidy(s.high, s.low + t.low);
 }
 
-inline Two operator*(Two a, Two b) {
-  Two p = product(a.high, b.high);
-  return tidy(p.high, p.low + (a.high * b.low + a.low * b.high));
-}
 
 inline Two operator/(Two a, Two b) {
   const double first = a.high / b.high;
@@ -420,7 +412,7 @@ void twofold_solve(In<double, 3> A, Out<double, 3> B) {
     for (int64_t k = 0; k < i; ++k) less(i, k, i * J + k);
   for (int64_t i = 0; i < J; ++i)
     for (int64_t k = 0; k < K; ++k) {
-      Two z = Two{xh[i * K + k], xl[i * K + k]} / Two{high[i * J + i], low[i * J + i]};
+      const Two z = Two{xh[i * K + k], xl[i * K + k]} / Two{high[i * J + i], low[i * J + i]};
       xh[i * K + k] = z.high, xl[i * K + k] = z.low;
     }
   for (int64_t i = J - 1; i >= 0; --i)

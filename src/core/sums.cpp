@@ -157,8 +157,7 @@ void cut(Codes Z, Weights w, Indices columns, Indices shifts, Indices last, int6
 //
 // below the diagonal, i >= j. Of a symmetric product there is the lower triangle only: product_lk is
 // added where product_kl is.
-void place(Codes product, Indices rows, Indices up, Indices columns, Indices across, bool half,
-           OutCube sums) {
+void place(Codes product, Indices rows, Indices up, Indices columns, Indices across, bool half, OutCube sums) {
   const Places S(sums);
   const int64_t J = sums.shape(1), *column = columns.data();
   modulo(!S.high, [&](auto zero) {
@@ -219,8 +218,7 @@ std::vector<double> random_vector(int64_t n) {
   std::vector<double> r(n);
   for (int64_t i = 0; i < n; ++i) {
     uint64_t x = (uint64_t(i) + 1) * 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u, x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
     r[i] = residue(double((x ^ (x >> 31)) >> 16));
   }
   return r;

@@ -37,7 +37,7 @@ def put(out: Limbs, numbers: NDArray[Any]) -> None:
 def limbs(numbers: Any) -> Limbs:
     """Python integers in as many limbs as the largest needs with its sign."""
     a = np.asarray(numbers, dtype=object)
-    size = max((int(v).bit_length() for v in a.flat), default=0)
+    size = max(int(a.max(initial=0)), -int(a.min(initial=0))).bit_length()
     out = np.empty((size // 64 + 1, *a.shape), dtype=np.uint64)
     put(out, a)
     return out
@@ -96,17 +96,9 @@ def survey(Z: Any, J: int, w: Any, found: NDArray[np.int64], energy: Floats) -> 
         found[:, j] = (v & -v).bit_length() - 1 if v else 127, v.bit_length()
 
 
-def cut(
-    Z: Any,
-    w: Any,
-    columns: Any,
-    shifts: Any,
-    last: Any,
-    b: int,
-    _: int,
-    parts: Floats,
-) -> None:
+def cut(Z: Any, w: Any, columns: Any, shifts: Any, last: Any, b: int, *rest: Any) -> None:
     """Write parts of columns w z, which add up to them with 2^shift."""
+    parts = rest[-1]
     V, parts[:, len(columns) :] = _whole(Z, w), 0.0
     for k, (j, s) in enumerate(zip(columns.tolist(), shifts.tolist(), strict=True)):
         part = (V[:, j] + (1 << s >> 1)) >> s
@@ -115,11 +107,9 @@ def cut(
         parts[:, k] = part.astype(np.float64)
 
 
-def place(
-    product: Any, rows: Any, up: Any, columns: Any, across: Any, half: bool, sums: Limbs
-) -> None:
+def place(P: Any, rows: Any, up: Any, columns: Any, across: Any, half: bool, sums: Limbs) -> None:
     """Add products of parts to the lower triangle of sums."""
-    total, product = integers(sums), product[: len(rows), : len(columns)]
+    total, product = integers(sums), P[: len(rows), : len(columns)]
     whole = product.astype(np.int64).astype(object) << np.add.outer(up, across).astype(object)
     if half:
         same = np.equal.outer(rows, columns) & ~np.eye(len(rows), dtype=bool)
@@ -207,19 +197,9 @@ def _nearest(value: Fraction) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def matrix(
-    S: Limbs,
-    m: Integers,
-    s: Limbs,
-    t: Limbs,
-    near: Floats,
-    unit: int,
-    A: Floats,
-    e: Integers,
-    there: NDArray[np.bool_],
-) -> None:
+def matrix(S: Limbs, m: Any, s: Any, t: Any, near: Any, unit: int, A: Any, *out: Any) -> None:
     """A = S' 2^-unit + diag(near), scaled to 2^-e A 2^-e, S'_ij = S_ij - m_i t_j - s_i m_j."""
-    m = m.astype(object)
+    m, (e, there) = m.astype(object), out
     both, places = _two(integers(S) - m[:, None] * integers(t) - integers(s)[:, None] * m)
     own = np.ldexp(both[0].diagonal(), places.diagonal() - unit)
     e[:], there[:] = np.frexp(own + near)[1] >> 1, own != 0
@@ -281,8 +261,11 @@ def less_product(x: Floats, a: Floats, b: Floats) -> Floats:
     """A sum of x and -a b."""
     p, (ah, al), (bh, bl) = a[0] * b[0], _halves(a[0]), _halves(b[0])
     error = ((ah * bh - p) + ah * bl + al * bh) + al * bl
-    high, low = _tidy(p, error + (a[0] * b[1] + a[1] * b[0]))
-    s, t = two_sum(x[0], -high), two_sum(x[1], -low)
+    return _less(x, _tidy(p, error + (a[0] * b[1] + a[1] * b[0])))
+
+
+def _less(x: Floats, y: Floats) -> Floats:
+    s, t = two_sum(x[0], -y[0]), two_sum(x[1], -y[1])
     high, low = _tidy(s[0], s[1] + t[0])
     return _tidy(high, low + t[1])
 
@@ -300,21 +283,18 @@ def _divide(a: Floats, b: Floats) -> Floats:
     second = rest[0] / b[0]
     rest = less_product(rest, b, np.array([second, zero]))
     high, low = _tidy(first, second)
-    s, t = two_sum(high, rest[0] / b[0]), two_sum(low, zero)
-    high, low = _tidy(s[0], s[1] + t[0])
-    return _tidy(high, low + t[1])
+    return _less(np.array([high, low]), np.array([-rest[0] / b[0], -zero]))
 
 
 # --- scores --------------------------------------------------------------------------------
 
 
-def scores(
-    X: Any, scale: Any, shift: Any, starts: Any, columns: Any, Z: Any, out: Any, _threads: int
-) -> int:
+def scores(X: Any, scale: Any, shift: Any, starts: Any, columns: Any, Z: Any, *rest: Any) -> int:
     """Write Σ_j (round(x_j scale_j) - shift_j) z_j, rounded once; -1 if a code is beyond 2^53.
 
     Of sparse rows, X is all numbers. The rows of Z beyond the columns have the code 1.
     """
+    out = rest[0]
     n, J = len(out), len(scale)
     if len(starts):
         X = csr_matrix((X[0], columns, starts), shape=(n, J)).toarray()
