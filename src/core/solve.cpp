@@ -119,13 +119,13 @@ void advance(Out<uint64_t, 3> X, In<int64_t, 1> up, In<uint64_t, 3> D, In<uint64
 }
 
 typedef double Eight __attribute__((vector_size(64)));
-const int BITS = 23, TILE = 8, RUN = 256;  // of a digit; rows and columns that are multiplied together
+const int BITS = 24, TILE = 8, RUN = 128;  // of a digit; rows and columns that are multiplied together
 
 // How many digits numbers of L limbs have.
 int digits_of(int64_t L) { return int(64 * L / BITS) + 1; }
 
-// Digits p of numbers x = Σ_p 2^(23 p) digit_p, with L limbs that are `step` apart: with h(s) = x 2^-s
-// rounded, these are h(23 p) - 2^23 h(23 p + 23), at most 2^22 in size. Whether any is not 0.
+// Digits p of numbers x = Σ_p 2^(24 p) digit_p, with L limbs that are `step` apart: with h(s) = x 2^-s
+// rounded, these are h(24 p) - 2^24 h(24 p + 24), at most 2^23 in size. Whether any is not 0.
 WIDEST bool cut(const uint64_t *x, int64_t step, int64_t L, int p, int64_t n, double *digits) {
   const int64_t at = BITS * p - 1, word = at >> 6, bits = at & 63;  // one bit more decides the rounding
   const uint64_t *low = x + std::max<int64_t>(word, 0) * step, *high = x + std::min(word + 1, L - 1) * step;
@@ -141,7 +141,7 @@ WIDEST bool cut(const uint64_t *x, int64_t step, int64_t L, int p, int64_t n, do
   return any;
 }
 
-// Σ_j a_rj x_j of n ≤ 256 digits, for eight rows a and eight columns of x: no sum passes 2^52, so float64
+// Σ_j a_rj x_j of n ≤ 128 digits, for eight rows a and eight columns of x: no sum passes 2^53, so float64
 // has no rounding errors, in whatever order it adds.
 WIDEST EXACT void products(const double *a, const double *x, int64_t n, double *out) {
   Eight sums[TILE] = {}, right;
@@ -153,8 +153,8 @@ WIDEST EXACT void products(const double *a, const double *x, int64_t n, double *
 }
 
 // R ← R - w S D, for up to 2^16 columns of S, w ≥ 0. Numbers are cut into digits, and digits of S times
-// digits of D summed up: below 2^60. All of one place are below 2^67 (no more than 2^7 pairs share one),
-// and of three places below 2^114.
+// digits of D summed up: at most 2^62. All of one place are at most 2^69 (no more than 2^7 pairs share one),
+// and of three places below 2^118.
 void subtract_product(Out<uint64_t, 3> R, Rows S, In<uint64_t, 3> D, In<uint64_t, 1> w, int threads) {
   const int n = R.shape(0), nw = w.shape(0), P = digits_of(S.shape(0));
   const int64_t L = S.shape(0), I = S.shape(1), J = S.shape(2), K = D.shape(2), step = I * K;

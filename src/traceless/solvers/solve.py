@@ -58,7 +58,7 @@ from traceless.solvers.ridge import Ridge
 
 __all__ = ["solve", "weighted"]
 
-_DIGIT = 44  # bits of a step, at most: what float64 gives a well-conditioned system
+_DIGIT = 47  # bits of a step, at most: two digits of the core, about what float64 gives
 _LEAST_GAIN = 2  # bits
 _LOOK = 2  # steps from which on it is asked what they decide
 _TWOFOLD = 4096  # features up to which a factor of twofold numbers is made: a minute
@@ -223,7 +223,7 @@ class _System:
             places = np.maximum(x + s - e, -2000)
             d = np.ascontiguousarray(np.rint(np.ldexp(y, places)).astype(np.int64))
             found.extend(s, d)
-            rest = None if step < _LOOK else factor.rest(V, np.ldexp(d, -places) * self.mantissa)
+            rest = None if step <= _LOOK else factor.rest(V, np.ldexp(d, -places) * self.mantissa)
             if rest is not None and found.decides(rest, x + s):
                 return found.Z
             R = _room(R, max(int((x + s).max()) + down + int(self.e.max()) + far, size) + far + 2)
