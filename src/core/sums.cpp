@@ -28,17 +28,14 @@ bool combined(Flat a, Flat b, bool minus, Out<uint64_t, 2> out) {
     const Places C(out);
     const int64_t n = a.shape(1);
     const T flip = minus ? ~zero : zero;
-    bool good = true;
-    for (int64_t i = 0; i < n && good; ) {
-      T wrapped = 0, unfit = 0;
+    uint64_t bad = 0;
+    for (int64_t i = 0; i < n && !bad;)
       for (const int64_t end = std::min(n, i + (1 << 14)); i < end; ++i) {
         const T x = A.get<T>(i), y = B.get<T>(i) ^ flip, z = x + y + T(minus);
-        wrapped |= (x ^ z) & (y ^ z);
-        unfit |= !C.put(i, z);
+        if constexpr (sizeof(T) == 8) bad |= ((x ^ z) & (y ^ z)) >> 63 | !C.put(i, z);  // several at once
+        else if (!C.put(i, z) || i128((x ^ z) & (y ^ z)) < 0) return false;
       }
-      good = !(wrapped >> (8 * sizeof(T) - 1)) && !unfit;
-    }
-    return good;
+    return !bad;
   });
 }
 
@@ -48,8 +45,8 @@ bool shifted(Flat a, int64_t bits, Out<uint64_t, 2> out) {
   const Places C(out);
   const int64_t up = std::clamp<int64_t>(bits, 0, 127), down = std::clamp<int64_t>(-bits, 0, 127);
   for (int64_t i = 0; i < int64_t(a.shape(1)); ++i) {
-    const i128 x = A[i] >> down, y = i128(u128(x) << up);
-    if (y >> up != x || !C.put(i, u128(y))) return false;
+    const i128 x = A[i], y = down ? x >> down : i128(u128(x) << up);
+    if ((up && y >> up != x) || !C.put(i, u128(y))) return false;
   }
   return true;
 }

@@ -33,6 +33,7 @@ Integers = NDArray[Any]  # int64, or object holding Python integers: see `narrow
 LARGEST = 2.0**53  # integers up to here are exact in float64
 LIMB_BITS = 21
 _INT64_MAX = 2**63 - 1
+_ABOVE = np.triu(np.ones((128, 128), dtype=bool), 1)  # the diagonal of a tile
 _CACHE = 2**15  # integers that are added at a time
 
 
@@ -395,9 +396,9 @@ def limbs(A: Floats) -> Iterator[tuple[NDArray[np.intp], int, Floats]]:
 
 def mirror(lower: NDArray[Any]) -> NDArray[Any]:
     """Copy the lower triangle onto the upper one, in place, in cache-sized tiles."""
-    n, tile = len(lower), 128
+    n, tile = len(lower), len(_ABOVE)
     for i in range(0, n, tile):
         block = lower[i : i + tile, i : i + tile]
-        block[:] = np.tril(block) + np.tril(block, -1).T
+        np.copyto(block, block.T.copy(), where=_ABOVE[: len(block), : len(block)])
         lower[i : i + tile, i + tile :] = lower[i + tile :, i : i + tile].T
     return lower
