@@ -4,11 +4,13 @@
 // its limbs in the first axis, so an int64 array is one limb. Nothing here rounds unless it says so.
 #pragma once
 
-#include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -31,6 +33,40 @@ template <class F> void over_rows(int64_t n, int threads, F f) {
   for (auto &other : others) other.join();
 }
 
+// Binds a function that needs no lock of Python's. What is written to must be given as it is.
+inline auto argument(const void *) { return nb::arg(); }
+template <class T> auto argument(const std::optional<T> *) { return nb::arg().none(); }
+template <class T, class... A> auto argument(const nb::ndarray<T, A...> *) { return nb::arg().noconvert(); }
+template <class T, class... A> auto argument(const nb::ndarray<const T, A...> *) { return nb::arg(); }
+template <class R, class... A> void def(nb::module_ &m, const char *name, R (*f)(A...)) {
+  m.def(name, f, argument((const A *)nullptr)..., nb::call_guard<nb::gil_scoped_release>());
+}
+
+// One or two limbs each, as numbers modulo 2^64 or 2^128.
+template <class T> struct Limbs {
+  T *low, *high;
+  template <class A>
+  explicit Limbs(const A &a) : low(a.data()), high(a.shape(0) > 1 ? a.data() + a.stride(0) : nullptr) {}
+  i128 operator[](int64_t i) const { return high ? i128(u128(high[i]) << 64 | low[i]) : i128(int64_t(low[i])); }
+  template <class N> N get(int64_t i) const {
+    if constexpr (sizeof(N) == 8) return low[i];
+    else return N((*this)[i]);
+  }
+  // Writes a number; whether it and its negative fit.
+  bool put(int64_t i, uint64_t v) const { return low[i] = v, v != uint64_t(1) << 63; }
+  bool put(int64_t i, u128 v) const {
+    low[i] = uint64_t(v);
+    if (!high) return i128(v) == int64_t(v) && v != u128(-(i128(1) << 63));
+    return high[i] = uint64_t(v >> 64), v != u128(1) << 127;
+  }
+  // Adds modulo 2^64 or 2^128.
+  void add(int64_t i, uint64_t v) const { low[i] += v; }
+  void add(int64_t i, u128 v) const { put(i, u128((*this)[i]) + v); }
+};
+using Numbers = Limbs<const uint64_t>;
+using Places = Limbs<uint64_t>;
+
+double nearest(uint64_t *v, int n, int64_t E);
 void bind_sums(nb::module_ &m);
 void bind_solve(nb::module_ &m);
 void bind_scores(nb::module_ &m);

@@ -14,9 +14,7 @@
 // column, u stays fine where a column is large and its coefficient small.
 #include "core.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #define INLINE inline __attribute__((always_inline))
 
@@ -67,7 +65,6 @@ template <int T> INLINE void cut(const double *__restrict Z, int64_t J, int64_t 
 // bits, shifted by up to 31 bits, stay below 2^95: 2^32 of them fit into a bin.
 struct Fixed {
   i128 bins[72] = {};
-  int low = 71, high = 0;  // bins in use, and as many digits of 32 bits, with room for what is carried
 
   void add(int64_t code, double z) {
     uint64_t bits;
@@ -77,24 +74,16 @@ struct Fixed {
     const i128 product = i128(bits >> 63 ? -code : code) * digits;
     bins[b] += u128(uint64_t(product)) * uint64_t(power);
     bins[b + 2] += i128(int64_t(product >> 64)) * power;
-    low = std::min(low, b);
-    high = std::max(high, b + 6);
   }
 
   double rounded() {
-    uint32_t digits[72];
+    uint64_t limbs[36];
     i128 carry = 0;
-    for (int b = low; b <= high; ++b, carry >>= 32) digits[b] = uint32_t(carry += bins[b]);
-    if (carry < 0) {
-      for (int b = low; b <= high; ++b) bins[b] = -bins[b];
-      return -rounded();
+    for (int b = 0; b < 72; ++b, carry >>= 32) {
+      const uint64_t digit = uint32_t(carry += bins[b]);
+      limbs[b / 2] = b % 2 ? limbs[b / 2] | digit << 32 : digit;
     }
-    int top = high;
-    while (top >= low && !digits[top]) --top;
-    u128 leading = 0;  // three digits, and whether any other is left: 65 bits or more decide the rounding
-    for (int b = top; b > top - 3; --b) leading = leading << 32 | (b < low ? 0 : digits[b]);
-    for (int b = low; b < top - 2; ++b) leading |= digits[b] != 0;
-    return std::ldexp(double(leading), 32 * (top - 2) - 1074);  // exact: below 2^-1022 nothing was rounded
+    return nearest(limbs, 36, 1074);
   }
 };
 
@@ -188,7 +177,6 @@ int64_t scores(In<double, 2> X, In<double, 1> scale, In<double, 1> shift, In<int
   const int64_t n = out.shape(0), J = scale.shape(0), all = Z.shape(0), K = out.shape(1), stride = Z.shape(1);
   const int64_t *begin = starts.shape(0) ? starts.data() : nullptr;
   std::atomic<int64_t> undecided(0), bad(0);
-  nb::gil_scoped_release release;
   over_rows(n, threads, [&](int64_t first, int64_t last) {
     Rows rows{X.data(), scale.data(), shift.data(), Z.data(), begin, columns.data(), J, all, K, stride, out.data(),
               {}, std::vector<double>(all), std::vector<double>(8 * all)};
@@ -205,4 +193,4 @@ int64_t scores(In<double, 2> X, In<double, 1> scale, In<double, 1> shift, In<int
 
 }  // namespace
 
-void bind_scores(nb::module_ &m) { m.def("scores", &scores); }
+void bind_scores(nb::module_ &m) { def(m, "scores", scores); }

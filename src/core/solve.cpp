@@ -8,14 +8,16 @@
 // 2^(64 limbs): whoever calls gives them limbs enough.
 #include "core.h"
 
-#include <cstring>
-
-using std::uint64_t;
-
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDEST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define WIDEST
+#endif
+// a product and a sum in one step, where neither rounds
+#if defined(__GNUC__) && !defined(__clang__)
+#define EXACT __attribute__((optimize("fp-contract=fast")))
+#else
+#define EXACT
 #endif
 
 namespace {
@@ -25,13 +27,10 @@ struct Two {
   double high, low;
 };
 
-inline Two tidy(double a, double b) {
-  double s = a + b;
-  return {s, b - (s - a)};
-}
+inline Two tidy(double a, double b) { return {a + b, b - (a + b - a)}; }
 
 inline Two sum(double a, double b) {
-  double s = a + b, t = s - a;
+  const double s = a + b, t = s - a;
   return {s, (a - (s - t)) + (b - t)};
 }
 
@@ -43,27 +42,21 @@ void load(uint64_t *v, const uint64_t *from, int64_t step, int n) {
 // v += a b 2^(64 at), a of two's complement, b ≥ 0: carries stay below 2^64, since
 // (2^64 - 1)² + 2 (2^64 - 1) = 2^128 - 1.
 void add_product(uint64_t *v, int n, const uint64_t *a, int na, uint64_t b, int at) {
-  uint64_t sign = a[na - 1] >> 63 ? ~uint64_t(0) : 0, carry = 0;
-  for (int i = at; i < n; ++i) {
-    u128 t = u128(i - at < na ? a[i - at] : sign) * b + v[i] + carry;
-    v[i] = uint64_t(t);
-    carry = uint64_t(t >> 64);
+  u128 carry = 0;
+  for (int i = at; i < n; ++i, carry >>= 64) {
+    carry += u128(i - at < na ? a[i - at] : uint64_t(int64_t(a[na - 1]) >> 63)) * b + v[i];
+    v[i] = uint64_t(carry);
   }
 }
 
 void negate(uint64_t *v, int n) {
-  u128 carry = 1;
-  for (int i = 0; i < n; ++i) {
-    carry += uint64_t(~v[i]);
-    v[i] = uint64_t(carry);
-    carry >>= 64;
-  }
+  uint64_t carry = 1;
+  for (int i = 0; i < n; ++i) v[i] = ~v[i] + carry, carry = carry && !v[i];
 }
 
 bool make_positive(uint64_t *v, int n) {
-  bool negative = v[n - 1] >> 63;
-  if (negative) negate(v, n);
-  return negative;
+  if (!(v[n - 1] >> 63)) return false;
+  return negate(v, n), true;
 }
 
 void shift_left(uint64_t *v, int n, int64_t s) {
@@ -94,6 +87,8 @@ bool any_below(const uint64_t *v, int64_t at) {
   return at % 64 && v[at / 64] << (64 - at % 64);
 }
 
+}  // namespace
+
 // The float64 nearest to v 2^-E, ties to even; v is given away. Subnormal numbers have as many bits
 // as are above 2^-1074; what is beyond float64 is infinite.
 double nearest(uint64_t *v, int n, int64_t E) {
@@ -107,124 +102,115 @@ double nearest(uint64_t *v, int n, int64_t E) {
   return negative && size != 0.0 ? -size : size;
 }
 
-// X ← 2^up X + r d for each column's `up` and each row's r.
-void advance(Out<uint64_t, 3> X, In<int64_t, 1> up, In<int64_t, 2> d, In<uint64_t, 2> r) {
-  int n = int(X.shape(0)), nr = int(r.shape(0));
-  int64_t J = X.shape(1), K = X.shape(2), step = J * K;
-  uint64_t *x = X.data();
-  const uint64_t *ridge = r.data();
-  const int64_t *digits = d.data(), *ups = up.data();
-  nb::gil_scoped_release release;
-  std::vector<uint64_t> v(n);
-  for (int64_t j = 0; j < J; ++j)
-    for (int64_t k = 0; k < K; ++k) {
-      int64_t at = j * K + k;
-      load(v.data(), x + at, step, n);
-      shift_left(v.data(), n, ups[k]);
-      uint64_t digit = uint64_t(digits[at]);
-      for (int i = 0; i < nr; ++i) add_product(v.data(), n, &digit, 1, ridge[i * J + j], i);
-      for (int i = 0; i < n; ++i) x[i * step + at] = v[i];
-    }
-}
+namespace {
 
-// total ← total + w S.
-void add_multiple(Out<uint64_t, 3> total, In<uint64_t, 3> S, In<uint64_t, 1> w) {
-  int n = int(total.shape(0)), L = int(S.shape(0)), nw = int(w.shape(0));
-  int64_t size = S.shape(1) * S.shape(2);
-  uint64_t *out = total.data();
-  const uint64_t *s = S.data(), *weight = w.data();
-  nb::gil_scoped_release release;
-  std::vector<uint64_t> v(n), a(L);
-  for (int64_t at = 0; at < size; ++at) {
-    load(v.data(), out + at, size, n);
-    load(a.data(), s + at, size, L);
-    for (int t = 0; t < nw; ++t) add_product(v.data(), n, a.data(), L, weight[t], t);
-    for (int t = 0; t < n; ++t) out[t * size + at] = v[t];
+// X ← 2^up X + r D for each column's `up` and each row's r ≥ 0, modulo 2^(64 limbs).
+void advance(Out<uint64_t, 3> X, In<int64_t, 1> up, In<uint64_t, 3> D, In<uint64_t, 2> r) {
+  const int n = X.shape(0), nd = D.shape(0), nr = r.shape(0);
+  const int64_t J = X.shape(1), K = X.shape(2), step = J * K;
+  std::vector<uint64_t> v(n), d(nd);
+  for (int64_t at = 0; at < step; ++at) {
+    load(v.data(), X.data() + at, step, n);
+    load(d.data(), D.data() + at, step, nd);
+    shift_left(v.data(), n, up.data()[at % K]);
+    for (int i = 0; i < nr; ++i) add_product(v.data(), n, d.data(), nd, r.data()[i * J + at / K], i);
+    for (int i = 0; i < n; ++i) X.data()[i * step + at] = v[i];
   }
 }
 
 typedef double Eight __attribute__((vector_size(64)));
+const int BITS = 24, TILE = 8, RUN = 128;  // of a digit; rows and columns that are multiplied together
 
-// Limbs, of which the uppermost has a sign, as low + 2^23 middle + 2^46 top; whether any top is needed.
-WIDEST bool cut(const uint64_t *limbs, bool has_sign, int64_t n, double *pieces) {
+// How many digits numbers of L limbs have.
+int digits_of(int64_t L) { return int(64 * L / BITS) + 1; }
+
+// Digits p of numbers x = Σ_p 2^(24 p) digit_p, with L limbs that are `step` apart: with h(s) = x 2^-s
+// rounded, these are h(24 p) - 2^24 h(24 p + 24), at most 2^23 in size. Whether any is not 0.
+WIDEST bool cut(const uint64_t *x, int64_t step, int64_t L, int p, int64_t n, double *digits) {
+  const int64_t at = BITS * p - 1, word = at >> 6, bits = at & 63;  // one bit more decides the rounding
+  const uint64_t *low = x + std::max<int64_t>(word, 0) * step, *high = x + std::min(word + 1, L - 1) * step;
+  const uint64_t has_low = -uint64_t(word >= 0), past = word + 1 < L ? 0 : 63;  // beyond limbs is their sign
   int64_t any = 0;
   for (int64_t j = 0; j < n; ++j) {
-    int64_t low = int64_t(limbs[j] << 41) >> 41;
-    int64_t high = (has_sign ? int64_t(limbs[j]) >> 23 : int64_t(limbs[j] >> 23)) + (low < 0);
-    int64_t middle = int64_t(uint64_t(high) << 41) >> 41, top = (high - middle) >> 23;
-    pieces[j] = double(low), pieces[256 + j] = double(middle), pieces[512 + j] = double(top);
-    any |= top;
+    const uint64_t above = past ? uint64_t(int64_t(high[j]) >> 63) : high[j];
+    const uint64_t field = (low[j] & has_low) >> bits | above << 1 << (63 - bits);
+    const int64_t digit = ((int64_t(field << (63 - BITS)) >> (63 - BITS)) + 1) >> 1;
+    digits[j] = double(digit);
+    any |= digit;
   }
   return any;
 }
 
-// Σ_j a_j x_j of n ≤ 256 numbers, for two or three rows a of numbers up to 2^22 and eight columns of x
-// up to 2^23: no sum passes 2^53, so float64 has no rounding errors, in whatever order it adds.
-WIDEST void products(const double *a, int rows, const double *x, int64_t n, double *out) {
-  Eight sums[6] = {}, even, odd;
-  for (int64_t j = 0; j < n; j += 2) {
-    std::memcpy(&even, x + 8 * j, sizeof even);
-    std::memcpy(&odd, x + 8 * j + 8, sizeof odd);
-    sums[0] += a[j] * even, sums[1] += a[j + 1] * odd;
-    sums[2] += a[256 + j] * even, sums[3] += a[256 + j + 1] * odd;
-    if (rows == 3) sums[4] += a[512 + j] * even, sums[5] += a[512 + j + 1] * odd;
+// Σ_j a_rj x_j of n ≤ 128 digits, for eight rows a and eight columns of x: no sum passes 2^53, so float64
+// has no rounding errors, in whatever order it adds.
+WIDEST EXACT void products(const double *a, const double *x, int64_t n, double *out) {
+  Eight sums[TILE] = {}, right;
+  for (int64_t j = 0; j < n; ++j) {
+    std::memcpy(&right, x + 8 * j, sizeof right);
+    for (int r = 0; r < TILE; ++r) sums[r] += a[RUN * r + j] * right;
   }
-  for (int r = 0; r < 3; ++r) {
-    sums[2 * r] += sums[2 * r + 1];
-    std::memcpy(out + 8 * r, &sums[2 * r], sizeof(Eight));
-  }
+  std::memcpy(out, sums, sizeof sums);
 }
 
-// R ← R - w S d, for |d| < 2^47 and up to 2^16 columns of S. A limb times a digit is below 2^111, so
-// many of them below 2^127. Limbs are cut into pieces of 23 bits, digits into two of 24.
-void subtract_product(Out<uint64_t, 3> R, Rows S, In<int64_t, 2> digits, In<uint64_t, 1> w, int threads) {
-  int n = int(R.shape(0)), L = int(S.shape(0)), nw = int(w.shape(0));
-  int64_t I = S.shape(1), J = S.shape(2), K = digits.shape(1), step = I * K, wide = (K + 3) / 4, even = J + J % 2;
-  uint64_t *out = R.data();
-  const uint64_t *s = S.data(), *weight = w.data();
-  nb::gil_scoped_release release;
-  std::vector<double> pieces(8 * wide * even);  // upper and lower pieces of four columns, side by side
-  for (int64_t j = 0; j < J; ++j)
-    for (int64_t k = 0; k < K; ++k) {
-      int64_t x = digits.data()[j * K + k], high = (x + (1 << 23)) >> 24;
-      double *at = &pieces[8 * (k / 4 * even + j) + 2 * (k % 4)];
-      at[0] = double(high), at[1] = double(x - high * (1 << 24));
-    }
-  over_rows(I, threads, [=, &pieces](int64_t first, int64_t last) {
-    double a[3 * 256] = {}, part[24];
-    std::vector<i128> sums(K);
-    std::vector<uint64_t> v(n);
-    for (int64_t i = first; i < last; ++i)
-      for (int l = 0; l < L; ++l) {
-        std::fill(sums.begin(), sums.end(), i128(0));
-        for (int64_t j = 0; j < J; j += 256) {
-          const uint64_t *row = s + l * S.stride(0) + i * S.stride(1) + j;
-          int64_t some = std::min<int64_t>(256, J - j);
-          int rows = cut(row, l == L - 1, some, a) ? 3 : 2;
-          if (some % 2) a[some] = a[256 + some] = a[512 + some] = 0.0;
-          for (int64_t block = 0; block < wide; ++block) {
-            products(a, rows, &pieces[8 * (block * even + j)], some, part);
-            for (int64_t k = 4 * block; k < std::min(4 * block + 4, K); ++k)
-              for (int r = 0; r < rows; ++r) {
-                const double *two = part + 8 * r + 2 * (k % 4);
-                sums[k] += (i128(int64_t(two[0])) * (1 << 24) + int64_t(two[1])) * (i128(1) << (23 * r));
-              }
+// R ← R - w S D, for up to 2^16 columns of S, w ≥ 0. Numbers are cut into digits, and digits of S times
+// digits of D summed up: at most 2^62. All of one place are at most 2^69 (no more than 2^7 pairs share one),
+// and of three places below 2^118.
+void subtract_product(Out<uint64_t, 3> R, Rows S, In<uint64_t, 3> D, In<uint64_t, 1> w, int threads) {
+  const int n = R.shape(0), nw = w.shape(0), P = digits_of(S.shape(0));
+  const int64_t L = S.shape(0), I = S.shape(1), J = S.shape(2), K = D.shape(2), step = I * K;
+  std::vector<std::vector<double>> some;  // digits of D that are not all 0: their columns
+  std::vector<int> places;
+  std::vector<double> row(J * K);
+  for (int q = 0; q < digits_of(D.shape(0)); ++q)
+    if (cut(D.data(), J * K, D.shape(0), q, J * K, row.data())) some.push_back(row), places.push_back(q);
+  const int64_t Q = places.size(), lanes = (Q * K + 7) / 8 * 8;
+  std::vector<double> right(lanes * J);  // eight columns side by side
+  for (int64_t q = 0; q < Q; ++q)
+    for (int64_t j = 0; j < J; ++j)
+      for (int64_t k = 0; k < K; ++k) right[(q * K + k) / 8 * 8 * J + 8 * j + (q * K + k) % 8] = some[q][j * K + k];
+  over_rows((I + TILE - 1) / TILE, threads, [&](int64_t first, int64_t last) {
+    std::vector<double> a(TILE * RUN), part(8 * TILE);
+    std::vector<int64_t> sums(P * TILE * lanes);
+    std::vector<uint64_t> v(n), t(n);
+    for (int64_t tile = first * TILE; tile < std::min(I, last * TILE); tile += TILE) {
+      const int64_t rows = std::min<int64_t>(TILE, I - tile);
+      std::fill(sums.begin(), sums.end(), 0);
+      for (int64_t j = 0; j < J; j += RUN)
+        for (int p = 0; p < P; ++p) {
+          const int64_t m = std::min<int64_t>(RUN, J - j);
+          bool any = false;
+          for (int64_t r = 0; r < rows; ++r)
+            any |= cut(S.data() + (tile + r) * S.stride(1) + j, S.stride(0), L, p, m, &a[r * RUN]);
+          for (int64_t l = 0; l < lanes && any; l += 8) {
+            products(a.data(), &right[l * J + 8 * j], m, part.data());
+            for (int r = 0; r < TILE; ++r)
+              for (int k = 0; k < 8; ++k) sums[(p * TILE + r) * lanes + l + k] += int64_t(part[8 * r + k]);
           }
         }
+      for (int64_t r = 0; r < rows; ++r)
         for (int64_t k = 0; k < K; ++k) {
-          u128 negative = u128(-sums[k]);
-          uint64_t product[2] = {uint64_t(negative), uint64_t(negative >> 64)};
-          load(v.data(), out + i * K + k, step, n);
-          for (int t = 0; t < nw; ++t) add_product(v.data(), n, product, 2, weight[t], l + t);
-          for (int t = 0; t < n; ++t) out[t * step + i * K + k] = v[t];
+          std::fill(t.begin(), t.end(), 0);
+          for (int u = 0; u < P + digits_of(D.shape(0)); u += 3) {
+            i128 three = 0;
+            for (int p = 0; p < P; ++p)
+              for (int64_t q = 0; q < Q; ++q)
+                if (const int up = p + places[q] - u; up >= 0 && up < 3)
+                  three -= i128(sums[(p * TILE + r) * lanes + q * K + k]) * (int64_t(1) << BITS * up);
+            const uint64_t two[2] = {uint64_t(three), uint64_t(u128(three) >> 64)};
+            if (three) add_product(t.data(), n, two, 2, uint64_t(1) << BITS * u % 64, BITS * u / 64);
+          }
+          uint64_t *out = R.data() + (tile + r) * K + k;
+          load(v.data(), out, step, n);
+          for (int i = 0; i < nw; ++i) add_product(v.data(), n, t.data(), n, w.data()[i], i);
+          for (int i = 0; i < n; ++i) out[i * step] = v[i];
         }
-      }
+    }
   });
 }
 
 // The first 106 bits of v as two floats below 1, the first the nearest, and their length.
 int64_t leading_bits(uint64_t *v, int n, Two &both) {
-  double sign = make_positive(v, n) ? -0x1p-53 : 0x1p-53;
+  const double sign = make_positive(v, n) ? -0x1p-53 : 0x1p-53;
   int64_t length = bit_length(v, n);
   double first = double(bits_from(v, n, length - 64) >> 11);
   double second = double(bits_from(v, n, length - 117) >> 11) * 0x1p-53, nearest = first + second;
@@ -232,35 +218,45 @@ int64_t leading_bits(uint64_t *v, int n, Two &both) {
   return length;
 }
 
+// v -= m a, for a with limbs `step` apart.
+void subtract_multiple(std::vector<uint64_t> &v, int64_t m, const uint64_t *a, int64_t step,
+                       std::vector<uint64_t> &spare) {
+  if (!m) return;
+  const int n = int(v.size());
+  load(spare.data(), a, step, n);
+  if (m > 0) negate(spare.data(), n);
+  add_product(v.data(), n, spare.data(), n, m > 0 ? m : -m, 0);
+}
+
+// The float64 nearest to x: below 2^97 both of its parts are floats, and their sum is rounded once.
+inline double rounded(i128 x) {
+  const int64_t high = int64_t(x >> 44);
+  if (x >> 96 != x >> 127) return double(x);
+  return double(high) * 0x1p44 + double(int64_t(x) & ((int64_t(1) << 44) - 1));
+}
+
 // R'_j = R_j - m_j R_b, b the last row, in two floats V with V[0] the nearest: R'_j = V 2^(x_k + e_j),
 // x_k such that no V is above 1.
 void leading(In<uint64_t, 3> R, In<int64_t, 1> m, In<int64_t, 1> e, Out<double, 3> V, Out<int64_t, 1> x) {
-  int n = int(R.shape(0));
-  int64_t J = R.shape(1), K = R.shape(2), step = J * K;
-  const uint64_t *r = R.data();
-  const int64_t *shift = m.data(), *place = e.data();
+  const int n = R.shape(0);
+  const int64_t J = R.shape(1), K = R.shape(2), step = J * K;
   double *high = V.data(), *low = high + step;
-  int64_t *top = x.data();
-  nb::gil_scoped_release release;
-  std::vector<uint64_t> v(n), b(n);
+  std::vector<uint64_t> v(n), spare(n);
   std::vector<int64_t> lengths(J);
   for (int64_t k = 0; k < K; ++k) {
     int64_t most = INT64_MIN;
     for (int64_t j = 0; j < J; ++j) {
-      load(v.data(), r + j * K + k, step, n);
-      if (shift[j]) {
-        load(b.data(), r + (J - 1) * K + k, step, n);
-        if (shift[j] > 0) negate(b.data(), n);
-        add_product(v.data(), n, b.data(), n, shift[j] > 0 ? shift[j] : -shift[j], 0);
-      }
+      load(v.data(), R.data() + j * K + k, step, n);
+      subtract_multiple(v, m.data()[j], R.data() + (J - 1) * K + k, step, spare);
       Two both;
-      int64_t length = lengths[j] = leading_bits(v.data(), n, both);
+      const int64_t length = leading_bits(v.data(), n, both);
+      lengths[j] = length - e.data()[j];
       high[j * K + k] = both.high, low[j * K + k] = both.low;
-      if (length) most = std::max(most, length - place[j]);
+      if (length) most = std::max(most, lengths[j]);
     }
-    top[k] = most == INT64_MIN ? 0 : most;
+    x.data()[k] = most == INT64_MIN ? 0 : most;
     for (int64_t j = 0; j < J; ++j) {
-      int down = int(std::max<int64_t>(lengths[j] - place[j] - top[k], -4000));
+      const int down = int(std::max<int64_t>(lengths[j] - x.data()[k], -4000));
       high[j * K + k] = std::ldexp(high[j * K + k], down);
       low[j * K + k] = std::ldexp(low[j * K + k], down);
     }
@@ -271,30 +267,26 @@ void leading(In<uint64_t, 3> R, In<int64_t, 1> m, In<int64_t, 1> e, Out<double, 
 // several. Rounding is monotone, so it is enough to look at both ends. |X| is below a quarter of what the
 // limbs hold; a bound that is not says nothing.
 void decide(In<uint64_t, 3> X, In<double, 2> bound, In<int64_t, 2> places, In<int64_t, 1> E, Out<double, 2> Z) {
-  int n = int(X.shape(0));
-  int64_t J = X.shape(1), K = X.shape(2), step = J * K;
-  const uint64_t *x = X.data();
-  const double *bounds = bound.data();
-  const int64_t *up = places.data(), *down = E.data();
-  double *z = Z.data();
-  nb::gil_scoped_release release;
+  const int n = X.shape(0);
+  const int64_t K = X.shape(2), step = X.shape(1) * K;
   std::vector<uint64_t> low(n), high(n), off(n);
   for (int64_t at = 0; at < step; ++at) {
     int length;
-    uint64_t m = uint64_t(std::ldexp(std::frexp(bounds[at], &length), 53));
-    int64_t bits = m ? length + up[at] : 0, drop = std::min<int64_t>(53 - bits, 60);
-    z[at] = std::nan("");
+    const uint64_t m = uint64_t(std::ldexp(std::frexp(bound.data()[at], &length), 53));
+    const int64_t bits = m ? length + places.data()[at] : 0, drop = std::min<int64_t>(53 - bits, 60);
+    Z.data()[at] = std::nan("");
     if (bits > 64 * n - 2) continue;
     std::fill(off.begin(), off.end(), 0);
     off[0] = drop > 0 ? (m + (uint64_t(1) << drop) - 1) >> drop : m;  // rounded up
     if (drop < 0) shift_left(off.data(), n, -drop);
-    load(high.data(), x + at, step, n);
-    load(low.data(), x + at, step, n);
+    load(high.data(), X.data() + at, step, n);
+    load(low.data(), X.data() + at, step, n);
     add_product(high.data(), n, off.data(), n, 1, 0);
     negate(off.data(), n);
     add_product(low.data(), n, off.data(), n, 1, 0);
-    double a = nearest(low.data(), n, down[at % K]), b = nearest(high.data(), n, down[at % K]);
-    if (a == b) z[at] = a;
+    const int64_t down = E.data()[at % K];
+    const double a = nearest(low.data(), n, down), b = nearest(high.data(), n, down);
+    if (a == b) Z.data()[at] = a;
   }
 }
 
@@ -303,33 +295,26 @@ void decide(In<uint64_t, 3> X, In<double, 2> bound, In<int64_t, 2> places, In<in
 // it leaves the highest bit free; s, t have as many limbs. `there` is where S'_jj is not 0.
 void matrix(Rows S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t, 2> t, In<double, 1> near, int unit,
             Out<double, 3> A, Out<int64_t, 1> e, Out<bool, 1> there) {
-  int L = int(S.shape(0)), parts = int(A.shape(0));
-  int64_t J = S.shape(1), limb = S.stride(0), width = S.stride(1);
-  const uint64_t *sums = S.data(), *s_ = s.data(), *t_ = t.data();
-  const int64_t *shift = m.data();
-  double *out = A.data(), low = 0.0, grain = std::ldexp(1.0, -unit);
-  nb::gil_scoped_release release;
-  std::vector<uint64_t> v(L), a(L);
+  const int L = S.shape(0), parts = A.shape(0);
+  const int64_t J = S.shape(1), *shift = m.data();
+  const double grain = std::ldexp(1.0, -unit);
+  const Numbers S_(S), s_(s), t_(t);
+  std::vector<uint64_t> v(L), spare(L);
   std::vector<double> scale(J);
-  auto less = [&](int64_t times, const uint64_t *of, int64_t j) {  // v -= times · of_j
-    if (!times) return;
-    load(a.data(), of + j, J, L);
-    if (times > 0) negate(a.data(), L);
-    add_product(v.data(), L, a.data(), L, times > 0 ? times : -times, 0);
-  };
   auto entry = [&](int64_t i, int64_t j) {
-    const uint64_t *sum = sums + i * width + j;
-    if (L == 1 && parts == 1) return double(int64_t(*sum - shift[i] * t_[j] - s_[i] * shift[j]));
-    load(v.data(), sum, limb, L);
-    less(shift[i], t_, j);
-    less(shift[j], s_, i);
+    const int64_t at = i * S.stride(1) + j;
+    if (L == 1 && parts == 1) return Two{double(int64_t(S_.low[at] - shift[i] * t_.low[j] - s_.low[i] * shift[j])), 0};
+    if (L == 2 && parts == 1)
+      return Two{rounded(u128(S_[at]) - u128(shift[i]) * u128(t_[j]) - u128(s_[i]) * u128(shift[j])), 0};
+    load(v.data(), S.data() + at, S.stride(0), L);
+    subtract_multiple(v, shift[i], t.data() + j, J, spare);
+    subtract_multiple(v, shift[j], s.data() + i, J, spare);
     Two both;
-    int length = int(leading_bits(v.data(), L, both));
-    low = std::ldexp(both.low, length);
-    return std::ldexp(both.high, length);
+    const int length = leading_bits(v.data(), L, both);
+    return Two{std::ldexp(both.high, length), std::ldexp(both.low, length)};
   };
   for (int64_t j = 0; j < J; ++j) {
-    double own = entry(j, j) * grain;
+    const double own = entry(j, j).high * grain;
     there.data()[j] = own != 0.0;
     int exponent;
     std::frexp(own + near.data()[j], &exponent);
@@ -337,12 +322,13 @@ void matrix(Rows S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t, 2> t, In<d
     scale[j] = std::ldexp(1.0, -(exponent >> 1));
   }
   for (int64_t i = 0; i < J; ++i) {
-    double *row = out + i * J, *rest = row + J * J;
+    double *row = A.data() + i * J, *rest = row + J * J;
     for (int64_t j = 0; j < J; ++j) {
-      row[j] = entry(i, j) * (grain * scale[i]) * scale[j];
-      if (parts == 2) rest[j] = low * (grain * scale[i]) * scale[j];
+      const Two x = entry(i, j);
+      row[j] = x.high * (grain * scale[i]) * scale[j];
+      if (parts == 2) rest[j] = x.low * (grain * scale[i]) * scale[j];
     }
-    Two own = sum(row[i], near.data()[i] * scale[i] * scale[i]);
+    const Two own = sum(row[i], near.data()[i] * scale[i] * scale[i]);
     row[i] = own.high;
     if (parts == 2) rest[i] += own.low;
   }
@@ -350,10 +336,10 @@ void matrix(Rows S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t, 2> t, In<d
 
 // --- twofold arithmetic ---------------------------------------------------------------------------
 
-inline Two product(double a, double b) {
-  double p = a * b, c = 134217729.0 * a, d = 134217729.0 * b;  // 2^27 + 1
-  double ah = c - (c - a), al = a - ah, bh = d - (d - b), bl = b - bh;
-  return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
+inline Two operator*(Two a, Two b) {
+  const double p = a.high * b.high, c = 134217729.0 * a.high, d = 134217729.0 * b.high;  // 2^27 + 1
+  const double ah = c - (c - a.high), al = a.high - ah, bh = d - (d - b.high), bl = b.high - bh;
+  return tidy(p, (((ah * bh - p) + ah * bl + al * bh) + al * bl) + (a.high * b.low + a.low * b.high));
 }
 
 inline Two operator-(Two a, Two b) {
@@ -362,20 +348,13 @@ inline Two operator-(Two a, Two b) {
   return tidy(s.high, s.low + t.low);
 }
 
-inline Two operator*(Two a, Two b) {
-  Two p = product(a.high, b.high);
-  return tidy(p.high, p.low + (a.high * b.low + a.low * b.high));
-}
 
 inline Two operator/(Two a, Two b) {
-  double first = a.high / b.high;
+  const double first = a.high / b.high;
   Two rest = a - b * Two{first, 0.0};
-  double second = rest.high / b.high;
+  const double second = rest.high / b.high;
   rest = rest - b * Two{second, 0.0};
-  Two s = tidy(first, second);
-  Two t = sum(s.high, rest.high / b.high), u = sum(s.low, 0.0);
-  s = tidy(t.high, t.low + u.high);
-  return tidy(s.high, s.low + u.low);
+  return tidy(first, second) - Two{-rest.high / b.high, -0.0};
 }
 
 // x -= a y, number by number
@@ -383,8 +362,7 @@ WIDEST void subtract_multiple(double *__restrict xh, double *__restrict xl, Two 
                               const double *__restrict yl, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     Two z = Two{xh[i], xl[i]} - a * Two{yh[i], yl[i]};
-    xh[i] = z.high;
-    xl[i] = z.low;
+    xh[i] = z.high, xl[i] = z.low;
   }
 }
 
@@ -395,7 +373,6 @@ int64_t twofold_factor(Out<double, 3> A, int64_t n, int threads) {
   constexpr int64_t block = 32;
   int64_t J = A.shape(1);
   double *high = A.data(), *low = high + J * J;
-  nb::gil_scoped_release release;
   std::vector<double> column(2 * block * J);
   for (int64_t a = 0; a < n; a += block) {
     int64_t b = std::min(a + block, n);
@@ -428,7 +405,6 @@ void twofold_solve(In<double, 3> A, Out<double, 3> B) {
   int64_t J = A.shape(1), K = B.shape(2);
   const double *high = A.data(), *low = high + J * J;
   double *xh = B.data(), *xl = xh + J * K;
-  nb::gil_scoped_release release;
   auto less = [=](int64_t i, int64_t k, int64_t at) {  // row i -= L_at row k
     subtract_multiple(xh + i * K, xl + i * K, {high[at], low[at]}, xh + k * K, xl + k * K, K);
   };
@@ -436,7 +412,7 @@ void twofold_solve(In<double, 3> A, Out<double, 3> B) {
     for (int64_t k = 0; k < i; ++k) less(i, k, i * J + k);
   for (int64_t i = 0; i < J; ++i)
     for (int64_t k = 0; k < K; ++k) {
-      Two z = Two{xh[i * K + k], xl[i * K + k]} / Two{high[i * J + i], low[i * J + i]};
+      const Two z = Two{xh[i * K + k], xl[i * K + k]} / Two{high[i * J + i], low[i * J + i]};
       xh[i * K + k] = z.high, xl[i * K + k] = z.low;
     }
   for (int64_t i = J - 1; i >= 0; --i)
@@ -446,13 +422,7 @@ void twofold_solve(In<double, 3> A, Out<double, 3> B) {
 }  // namespace
 
 void bind_solve(nb::module_ &m) {
-  m.def("advance", &advance, nb::arg("X").noconvert(), nb::arg(), nb::arg(), nb::arg());
-  m.def("add_multiple", &add_multiple, nb::arg("total").noconvert(), nb::arg(), nb::arg());
-  m.def("subtract_product", &subtract_product, nb::arg("R").noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
-  m.def("leading", &leading, nb::arg(), nb::arg(), nb::arg(), nb::arg("V").noconvert(), nb::arg("x").noconvert());
-  m.def("decide", &decide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("Z").noconvert());
-  m.def("matrix", &matrix, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("A").noconvert(),
-        nb::arg("e").noconvert(), nb::arg("there").noconvert());
-  m.def("twofold_factor", &twofold_factor, nb::arg("A").noconvert(), nb::arg(), nb::arg());
-  m.def("twofold_solve", &twofold_solve, nb::arg(), nb::arg("B").noconvert());
+  def(m, "advance", advance), def(m, "subtract_product", subtract_product), def(m, "matrix", matrix);
+  def(m, "leading", leading), def(m, "decide", decide);
+  def(m, "twofold_factor", twofold_factor), def(m, "twofold_solve", twofold_solve);
 }

@@ -1,10 +1,5 @@
 // Sums of products of codes, and sums of sums. A sum is a whole number below 2^127 in size, in one
 // limb where that and its negative fit, else in two.
-#include <nanobind/stl/optional.h>
-
-#include <algorithm>
-#include <cstring>
-
 #include "core.h"
 
 namespace {
@@ -12,95 +7,52 @@ namespace {
 const double P = 1048573.0;              // a prime below 2^20
 const double MAGIC = 6755399441055744.0; // 1.5 2^52: adding it rounds to a whole number
 
-using Limbs = In<uint64_t, 2>;   // limbs x numbers
+using Flat = In<uint64_t, 2>;    // limbs x numbers
 using Cube = In<uint64_t, 3>;    // limbs x rows x columns
 using OutCube = Out<uint64_t, 3>;
 using Codes = In<double, 2>;     // whole numbers
 using Weights = std::optional<In<double, 1>>;
 using Indices = In<int64_t, 1>;
 
-struct Numbers {
-  const uint64_t *low, *high;
-  template <class A> explicit Numbers(const A &a)
-      : low(a.data()), high(a.shape(0) > 1 ? a.data() + a.size() / 2 : nullptr) {}
-  i128 operator[](int64_t i) const {
-    return high ? i128(u128(high[i]) << 64 | low[i]) : i128(int64_t(low[i]));
-  }
-};
-
-struct Places {
-  uint64_t *low, *high;
-  template <class A> explicit Places(const A &a)
-      : low(a.data()), high(a.shape(0) > 1 ? a.data() + a.size() / 2 : nullptr) {}
-  // Write a number; whether it and its negative fit.
-  bool put(int64_t i, i128 v) const {
-    low[i] = uint64_t(v);
-    if (!high) return v == int64_t(v) && int64_t(v) != INT64_MIN;
-    high[i] = uint64_t(u128(v) >> 64);
-    return u128(v) != u128(1) << 127;
-  }
-  // Add modulo 2^64, or 2^128.
-  template <class T> void add(int64_t i, T v) const {
-    if (sizeof(T) == 8) {
-      low[i] += uint64_t(v);
-      return;
-    }
-    const u128 sum = (u128(high[i]) << 64 | low[i]) + v;
-    low[i] = uint64_t(sum);
-    high[i] = uint64_t(sum >> 64);
-  }
-};
-
 // --- sums of sums ------------------------------------------------------------------------------
 
-// out = a + b, or a - b; false, and out means nothing, where a number does not fit. Of three single
-// limbs: a sum has wrapped if its sign is not that of both terms.
-bool combined(Limbs a, Limbs b, bool minus, Out<uint64_t, 2> out) {
-  const Numbers A(a), B(b);
-  const Places C(out);
-  const int64_t n = a.shape(1);
-  if (A.high || B.high || C.high) {
-    for (int64_t i = 0; i < n; ++i) {
-      const i128 x = A[i], y = B[i];
-      i128 z;
-      if (minus ? __builtin_sub_overflow(x, y, &z) : __builtin_add_overflow(x, y, &z)) return false;
-      if (!C.put(i, z)) return false;
-    }
-    return true;
-  }
-  const uint64_t flip = minus ? ~uint64_t(0) : 0, one = minus;
-  for (int64_t first = 0; first < n; first += 1 << 14) {
-    uint64_t wrapped = 0;
-    for (int64_t i = first; i < std::min<int64_t>(n, first + (1 << 14)); ++i) {
-      const uint64_t x = A.low[i], y = B.low[i] ^ flip, z = x + y + one; // -y = ~y + 1
-      C.low[i] = z;
-      wrapped |= (((x ^ z) & (y ^ z)) >> 63) | (z == uint64_t(1) << 63);
-    }
-    if (wrapped) return false;
-  }
-  return true;
+// f(0) in as many bits as sums of so many limbs are added in, 64 or 128.
+template <class F> auto modulo(bool one, F f) { return one ? f(uint64_t(0)) : f(u128(0)); }
+
+// out = a + b, or a - b = a + ~b + 1; false, and out means nothing, where a number does not fit. A sum
+// has wrapped if its sign is not that of both terms.
+bool combined(Flat a, Flat b, bool minus, Out<uint64_t, 2> out) {
+  return modulo(a.shape(0) + b.shape(0) + out.shape(0) == 3, [&](auto zero) {
+    using T = decltype(zero);
+    const Numbers A(a), B(b);
+    const Places C(out);
+    const int64_t n = a.shape(1);
+    const T flip = minus ? ~zero : zero;
+    uint64_t bad = 0;
+    for (int64_t i = 0; i < n && !bad;)
+      for (const int64_t end = std::min(n, i + (1 << 14)); i < end; ++i) {
+        const T x = A.get<T>(i), y = B.get<T>(i) ^ flip, z = x + y + T(minus);
+        if constexpr (sizeof(T) == 8) bad |= ((x ^ z) & (y ^ z)) >> 63 | !C.put(i, z);  // several at once
+        else if (!C.put(i, z) || i128((x ^ z) & (y ^ z)) < 0) return false;
+      }
+    return !bad;
+  });
 }
 
 // out = a 2^bits, rounded down; false where a number does not fit.
-bool shifted(Limbs a, int64_t bits, Out<uint64_t, 2> out) {
+bool shifted(Flat a, int64_t bits, Out<uint64_t, 2> out) {
   const Numbers A(a);
   const Places C(out);
+  const int64_t up = std::clamp<int64_t>(bits, 0, 127), down = std::clamp<int64_t>(-bits, 0, 127);
   for (int64_t i = 0; i < int64_t(a.shape(1)); ++i) {
-    i128 x = A[i];
-    if (bits <= 0) {
-      x >>= std::min<int64_t>(-bits, 127);
-    } else if (x) {
-      const i128 y = bits < 128 ? i128(u128(x) << bits) : 0;
-      if (bits > 126 || y >> bits != x) return false;
-      x = y;
-    }
-    if (!C.put(i, x)) return false;
+    const i128 x = A[i], y = down ? x >> down : i128(u128(x) << up);
+    if ((up && y >> up != x) || !C.put(i, u128(y))) return false;
   }
   return true;
 }
 
 // The float64 nearest to each number, ties to even.
-void nearest(Limbs a, Out<double, 1> out) {
+void near(Flat a, Out<double, 1> out) {
   const Numbers A(a);
   for (int64_t i = 0; i < int64_t(a.shape(1)); ++i) out.data()[i] = double(A[i]);
 }
@@ -138,7 +90,7 @@ bool centred(Cube S, Indices m, OutCube out) {
   }
   for (int64_t j = 0; j < J; ++j)
     for (int64_t k = 0; k < J; ++k)
-      if (!C.put(j * J + k, i128(u128(A[j * J + k]) - M[j] * t[k] - s[j] * M[k]))) return false;
+      if (!C.put(j * J + k, u128(A[j * J + k]) - M[j] * t[k] - s[j] * M[k])) return false;
   return true;
 }
 
@@ -161,130 +113,79 @@ void survey(Codes Z, int64_t J, Weights w, Out<int64_t, 2> found, Out<double, 2>
       const double v = weight * z[j], size = std::fabs(v);
       E[j] += size < 0x1p126 ? v * v : INFINITY;
       own[j] += size < 0x1p126 ? v * z[j] : INFINITY;
-      if (size < 0x1p62 && weight < 0x1p62) {
-        seen[j] |= uint64_t(weight) * uint64_t(std::fabs(z[j]));
-      } else if (size < 0x1p126 && z[j] != 0.0) {
-        seen[j] |= u128(weight) * uint64_t(std::fabs(z[j]));
-      }
+      if (size < 0x1p62 && weight < 0x1p62) seen[j] |= uint64_t(weight) * uint64_t(std::fabs(z[j]));
+      else if (size < 0x1p126 && z[j] != 0.0) seen[j] |= u128(weight) * uint64_t(std::fabs(z[j]));
     }
   }
   for (int64_t j = 0; j < J; ++j) {
-    int64_t bits = 0, zeros = 0;
+    int64_t &zeros = found.data()[j] = 0, &bits = found.data()[J + j] = 0;
     while (bits < 127 && seen[j] >> bits) ++bits;
     while (zeros < 127 && !(seen[j] >> zeros & 1)) ++zeros;
-    found.data()[j] = zeros;
-    found.data()[J + j] = bits;
   }
 }
 
 // Parts of columns: with h(s) = v 2^-s rounded, part k of column j(k) is h(s_k) if it is the last
 // of its column, else h(s_k) - 2^b h(s_k + b), between -2^(b-1) and 2^(b-1). The first s_k of a
 // column divides out zeros only, so that v = sum_k 2^s_k part_k exactly. Columns beyond are zeros.
-template <class T>
-void cut_rows(const Codes &Z, const Weights &w, const Indices &columns, const Indices &shifts,
-              const Indices &last, int64_t b, const Out<double, 2> &parts) {
-  const int64_t m = columns.shape(0), *column = columns.data(), *shift = shifts.data();
-  const auto rounded = [](T v, int64_t s) { return (v + (T(1) << s >> 1)) >> s; };
-  for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
-    const double *z = Z.data() + n * Z.shape(1);
-    double *out = parts.data() + n * parts.shape(1);
-    const T weight = w ? whole<T>(w->data()[n]) : 1;
-    for (int64_t k = 0; k < m; ++k) {
-      const T v = weight * T(int64_t(z[column[k]]));
-      T part = rounded(v, shift[k]);
-      if (!last.data()[k]) part -= rounded(v, shift[k] + b) * (T(1) << b);
-      out[k] = double(int64_t(part));
-    }
-    std::fill(out + m, out + parts.shape(1), 0.0);
-  }
-}
-
-// Numbers of at most so many bits: where these are few, 64 bits are enough.
+// Numbers have at most so many bits: where these are few, 64 are enough.
 void cut(Codes Z, Weights w, Indices columns, Indices shifts, Indices last, int64_t b, int64_t bits,
          Out<double, 2> parts) {
-  (bits <= 61 ? cut_rows<int64_t> : cut_rows<i128>)(Z, w, columns, shifts, last, b, parts);
+  modulo(bits <= 61, [&](auto zero) {
+    using T = std::conditional_t<sizeof(zero) == 8, int64_t, i128>;
+    const auto rounded = [](T v, int64_t s) { return (v + (T(1) << s >> 1)) >> s; };
+    for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
+      const double *z = Z.data() + n * Z.shape(1);
+      double *out = parts.data() + n * parts.shape(1);
+      const T weight = w ? whole<T>(w->data()[n]) : 1;
+      std::fill(out, out + parts.shape(1), 0.0);
+      for (int64_t k = 0; k < int64_t(columns.shape(0)); ++k) {
+        const int64_t s = shifts.data()[k];
+        const T v = weight * T(int64_t(z[columns.data()[k]]));
+        const T above = last.data()[k] ? 0 : rounded(v, s + b) * (T(1) << b);
+        out[k] = double(int64_t(rounded(v, s) - above));
+      }
+    }
+  });
 }
 
 // Add products of parts to sums, modulo 2^64 or 2^128:
 //
 //     sum_ij += 2^(s_k + s_l) product_kl    over all parts k of column i and l of column j
 //
-// Of a symmetric product there is the lower triangle only, and what belongs to ij is added to ij or
-// to ji, for `symmetric` to join. Of another product it is enough to take i >= j.
-template <class T>
-void place_rows(const Codes &product, const Indices &rows, const Indices &up, const Indices &columns,
-                const Indices &across, bool half, const OutCube &sums) {
+// below the diagonal, i >= j. Of a symmetric product there is the lower triangle only: product_lk is
+// added where product_kl is.
+void place(Codes product, Indices rows, Indices up, Indices columns, Indices across, bool half, OutCube sums) {
   const Places S(sums);
-  const int64_t J = sums.shape(1), *column = columns.data(), *shift = across.data();
-  for (int64_t k = 0; k < int64_t(rows.shape(0)); ++k) {
-    const double *own = product.data() + k * product.shape(1);
-    const int64_t i = rows.data()[k], n = half ? k + 1 : columns.shape(0);
-    for (int64_t l = 0; l < n; ++l) {
-      const int64_t j = column[l];
-      const int64_t bits = up.data()[k] + shift[l] + (half && i == j && k != l); // product_lk too
-      if ((half || i >= j) && bits < int64_t(8 * sizeof(T)))
-        S.add(i * J + j, T(int64_t(own[l])) << bits);
+  const int64_t J = sums.shape(1), *column = columns.data();
+  modulo(!S.high, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t k = 0; k < int64_t(rows.shape(0)); ++k) {
+      const double *own = product.data() + k * product.shape(1);
+      const int64_t i = rows.data()[k], n = half ? k + 1 : columns.shape(0);
+      for (int64_t l = 0; l < n; ++l) {
+        const int64_t j = column[l], bits = up.data()[k] + across.data()[l] + (half && i == j && k != l);
+        if ((half || i >= j) && bits < int64_t(8 * sizeof(T)))
+          S.add(std::max(i, j) * J + std::min(i, j), T(int64_t(own[l])) << bits);
+      }
     }
-  }
-}
-
-void place(Codes product, Indices rows, Indices up, Indices columns, Indices across, bool half,
-           OutCube sums) {
-  (sums.shape(0) == 1 ? place_rows<uint64_t> : place_rows<u128>)(product, rows, up, columns, across,
-                                                                 half, sums);
-}
-
-// Whole numbers of float64, the lower triangle of the first J rows, as int64 in the same memory, with
-// zeros above: the place of a number is never beyond where it came from.
-void settle(Out<double, 2> product, int64_t J) {
-  char *memory = reinterpret_cast<char *>(product.data());
-  for (int64_t i = 0; i < J; ++i) {
-    for (int64_t j = 0; j <= i; ++j) {
-      double from;
-      std::memcpy(&from, memory + 8 * (i * int64_t(product.shape(1)) + j), 8);
-      const int64_t to = int64_t(from);
-      std::memcpy(memory + 8 * (i * J + j), &to, 8);
-    }
-    std::memset(memory + 8 * (i * J + i + 1), 0, 8 * (J - i - 1));
-  }
-}
-
-// What is above the diagonal is added to what is below, and both become the sum.
-template <class T> void symmetric_tiles(const OutCube &sums) {
-  const Numbers A(sums);
-  const Places S(sums);
-  const int64_t J = sums.shape(1), tile = 64;
-  for (int64_t first = 0; first < J; first += tile)
-    for (int64_t across = 0; across <= first; across += tile)
-      for (int64_t i = first; i < std::min(J, first + tile); ++i)
-        for (int64_t j = across; j < std::min(i, across + tile); ++j) {
-          S.add(i * J + j, T(A[j * J + i]));
-          S.put(j * J + i, A[i * J + j]);
-        }
-}
-
-void symmetric(OutCube sums) {
-  (sums.shape(0) == 1 ? symmetric_tiles<uint64_t> : symmetric_tiles<u128>)(sums);
+  });
 }
 
 // Add w z_i z_j of sparse rows (CSR) to sums, i >= j, modulo 2^64 or 2^128.
-template <class T>
-void sparse_rows(const Indices &starts, const Indices &columns, const In<double, 1> &codes,
-                 const Weights &w, const OutCube &sums) {
+void sparse_gram(Indices starts, Indices columns, In<double, 1> codes, Weights w, OutCube sums) {
   const Places S(sums);
   const int64_t J = sums.shape(1), *c = columns.data(), *start = starts.data();
-  for (int64_t n = 0; n + 1 < int64_t(starts.shape(0)); ++n) {
-    const T weight = w ? whole<T>(w->data()[n]) : 1;
-    for (int64_t k = start[n]; k < start[n + 1]; ++k) {
-      const T left = weight * T(int64_t(codes.data()[k]));
-      for (int64_t l = start[n]; l <= k; ++l)
-        S.add(std::max(c[k], c[l]) * J + std::min(c[k], c[l]), left * T(int64_t(codes.data()[l])));
+  modulo(!S.high, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t n = 0; n + 1 < int64_t(starts.shape(0)); ++n) {
+      const T weight = w ? whole<T>(w->data()[n]) : 1;
+      for (int64_t k = start[n]; k < start[n + 1]; ++k) {
+        const T left = weight * T(int64_t(codes.data()[k]));
+        for (int64_t l = start[n]; l <= k; ++l)
+          S.add(std::max(c[k], c[l]) * J + std::min(c[k], c[l]), left * T(int64_t(codes.data()[l])));
+      }
     }
-  }
-}
-
-void sparse_gram(Indices starts, Indices columns, In<double, 1> codes, Weights w, OutCube sums) {
-  (sums.shape(0) == 1 ? sparse_rows<uint64_t> : sparse_rows<u128>)(starts, columns, codes, w, sums);
+  });
 }
 
 // Add w z_i z_j of each row to the sums of its group, modulo 2^64. What these cannot hold, numbers
@@ -294,10 +195,8 @@ void group_gram(Codes Z, Weights w, Indices group, Out<int64_t, 3> sums) {
   std::vector<uint64_t> z(J);
   for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
     const uint64_t weight = w ? whole<uint64_t>(w->data()[n]) : 1;
-    for (int64_t j = 0; j < J; ++j) {
-      const double from = Z.data()[n * J + j];
-      z[j] = std::fabs(from) <= 0x1p53 ? uint64_t(int64_t(from)) : 0;
-    }
+    const double *from = Z.data() + n * J;
+    for (int64_t j = 0; j < J; ++j) z[j] = std::fabs(from[j]) <= 0x1p53 ? uint64_t(int64_t(from[j])) : 0;
     uint64_t *own = reinterpret_cast<uint64_t *>(sums.data()) + group.data()[n] * J * J;
     for (int64_t i = 0; i < J; ++i) {
       const uint64_t left = weight * z[i];
@@ -316,8 +215,7 @@ std::vector<double> random_vector(int64_t n) {
   std::vector<double> r(n);
   for (int64_t i = 0; i < n; ++i) {
     uint64_t x = (uint64_t(i) + 1) * 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u, x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
     r[i] = residue(double((x ^ (x >> 31)) >> 16));
   }
   return r;
@@ -380,23 +278,9 @@ bool agrees(Codes product, bool half, In<double, 1> seen) {
 } // namespace
 
 void bind_sums(nb::module_ &m) {
-  using namespace nb::literals;
-  const auto free = nb::call_guard<nb::gil_scoped_release>();
-  const auto out = nb::arg("out").noconvert();
-  const auto sums = nb::arg("sums").noconvert();
-  const auto w = nb::arg("w").none();
-  m.def("combined", &combined, "a"_a, "b"_a, "minus"_a, out, free);
-  m.def("shifted", &shifted, "a"_a, "bits"_a, out, free);
-  m.def("nearest", &nearest, "a"_a, out, free);
-  m.def("row_bytes", &row_bytes, "a"_a, "row"_a, "n"_a);
-  m.def("centred", &centred, "S"_a, "m"_a, out, free);
-  m.def("survey", &survey, "Z"_a, "J"_a, w, nb::arg("found").noconvert(), out, free);
-  m.def("cut", &cut, "Z"_a, w, "columns"_a, "shifts"_a, "last"_a, "b"_a, "bits"_a, out, free);
-  m.def("place", &place, "product"_a, "rows"_a, "up"_a, "columns"_a, "across"_a, "half"_a, sums, free);
-  m.def("settle", &settle, nb::arg("product").noconvert(), "J"_a, free);
-  m.def("symmetric", &symmetric, sums, free);
-  m.def("sparse_gram", &sparse_gram, "starts"_a, "columns"_a, "codes"_a, w, sums, free);
-  m.def("group_gram", &group_gram, "Z"_a, w, "group"_a, sums, free);
-  m.def("fold", &fold, "A"_a, "B"_a, w, nb::arg("seen").noconvert(), free);
-  m.def("agrees", &agrees, "product"_a, "half"_a, "seen"_a, free);
+  m.def("row_bytes", &row_bytes);
+  def(m, "combined", combined), def(m, "shifted", shifted), def(m, "nearest", near), def(m, "centred", centred);
+  def(m, "survey", survey), def(m, "cut", cut), def(m, "place", place);
+  def(m, "sparse_gram", sparse_gram), def(m, "group_gram", group_gram);
+  def(m, "fold", fold), def(m, "agrees", agrees);
 }

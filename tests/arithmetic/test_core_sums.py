@@ -114,7 +114,6 @@ def test_products_of_parts_add_up(block, b, n_limbs):
     V, whole = plain._whole(Z, w), plain._whole(Z, None)
     held = np.arange(J * J).reshape(J, J).astype(object)
     start, product = limbs(held, n_limbs), V.T @ whole
-    full = held + held.T - np.diag(held.diagonal())
 
     def check(found, expected):
         np.testing.assert_array_equal(found, limbs(expected, n_limbs))
@@ -122,10 +121,9 @@ def test_products_of_parts_add_up(block, b, n_limbs):
     if b < 21:
         found = both("place", L.T @ R, rows, up, columns, across, False, out=start)
         check(found, held + np.tril(product))
-        check(both("symmetric", out=found), full + product)
     if b < 21 and w is None:
         found = both("place", R.T @ R, columns, across, columns, across, True, out=start)
-        check(both("symmetric", out=found), full + product)
+        check(found, held + np.tril(product))
     if w is None or w.max() < 2**62:
         starts, where = np.arange(len(Z) + 1) * J, np.tile(np.arange(J), len(Z))
         found = both("sparse_gram", starts, where, Z.reshape(-1), w, out=start)
@@ -157,13 +155,3 @@ def test_a_wrong_product_is_noticed(seed, n, J, weighted):
             wrong = product.copy()
             wrong[rng.integers(J), 0] += rng.choice([-1.0, 1.0, 2.0**40])
             assert not module.agrees(wrong, symmetric, seen)
-
-
-@pytest.mark.parametrize("J", [1, 5, 8])
-def test_floats_become_integers_where_they_are(rng, J):
-    A = np.rint(rng.uniform(-(2.0**53), 2.0**53, (8, 8)))
-    for module in (core, plain):
-        memory = A.copy()
-        module.settle(memory, J)
-        found = memory.reshape(-1).view(np.int64)[: J * J].reshape(J, J)
-        assert (found == np.tril(A[:J, :J]).astype(np.int64)).all()

@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -100,7 +102,7 @@ def test_coefficients_are_the_nearest_floats_to_the_exact_ones(
         Linear(resolution=1.0), rho=rho, class_weight=rule, weighting=scope, **penalty
     ).fit(X, y)
     labels, counts = np.unique(y, return_counts=True)
-    groups = class_weights(rule, scope, labels.tolist(), counts.tolist())
+    groups = class_weights(rule, scope, labels.tolist(), [Fraction(n) for n in counts.tolist()])
     code = model._code(whole(y[:, None] == labels))
     for k in range(code.shape[1]):
         shared = len(groups) == 1
@@ -116,7 +118,9 @@ def test_many_classes_of_unequal_size(largest, rng):
     X = rng.integers(1 - largest, largest, size=(400, 3)).astype(float)
     y = np.sort(rng.integers(0, 60, 400) ** 2 // 60)  # 60 classes of unequal size
     labels, counts = np.unique(y, return_counts=True)
-    (weights,) = class_weights("golden", "shared", labels.tolist(), counts.tolist())
+    (weights,) = class_weights(
+        "golden", "shared", labels.tolist(), [Fraction(n) for n in counts.tolist()]
+    )
     omega = np.array(weights)[np.searchsorted(labels, y)]
     for penalty in (PENALTIES[0], PAPER):
         model = LSSVC(Linear(resolution=1.0), rho=0.5, class_weight="golden", **penalty).fit(X, y)

@@ -36,6 +36,7 @@ from traceless.arithmetic.integers import (
     Sums,
     extended,
     least,
+    mirror,
     of_limbs,
     too_large,
 )
@@ -44,6 +45,7 @@ from traceless.arithmetic.plain import Limbs
 _ROOM_BITS = 52
 _ROOM = 2.0**_ROOM_BITS
 _ONE_LIMB, _TWO_LIMBS = 2.0**62, 2.0**127 * (1 - 1e-9)
+_TILE = 64  # rows that are converted together
 _FEWEST = 128  # rows that are worth a product of their own, where more would have to be cut
 _SLOWER = 150  # a product by indices takes so many times one of BLAS,
 _FIXED = 2.0**24  # and all together the time of so many more
@@ -69,7 +71,7 @@ class GramSum:
         self.width = width
         self._floats: Floats | None = None  # column-major, the upper triangle
         self._bound, self._seen = 0.0, np.zeros(padded(width))
-        self._limbs: Limbs | None = None  # what has been moved, parts of it above the diagonal,
+        self._limbs: Limbs | None = None  # what has been moved: the lower triangle,
         self._size = np.zeros(width)  # and a bound on its diagonal
         self._block: Floats | None = None
 
@@ -125,7 +127,8 @@ class GramSum:
         self._flush()
         if self._limbs is None:
             return np.zeros((self.width, self.width), dtype=np.int64)
-        core.symmetric(self._limbs)
+        for limb in self._limbs:
+            mirror(limb)
         return least(of_limbs(self._limbs))
 
     def _add_floats(self, Z: Floats, weights: Floats | None, bound: float) -> None:
@@ -152,8 +155,10 @@ class GramSum:
         J = self.width
         size = product.diagonal()[:J].copy()
         if self._limbs is None:
-            core.settle(product, J)
-            self._limbs = product.reshape(-1)[: J * J].view(np.uint64).reshape(1, J, J)
+            settled = product.reshape(-1).view(np.int64)[: J * J].reshape(J, J)
+            for i in range(0, J, _TILE):  # no number moves beyond where it was
+                settled[i : i + _TILE] = product[i : min(i + _TILE, J), :J]
+            self._limbs = settled.view(np.uint64)[None]
             self._size = size
         else:
             core.place(product, *_whole(J), *_whole(J), True, self._with_room_for(size))

@@ -31,6 +31,7 @@ Integers = NDArray[Any]  # int64, or object holding Python integers
 
 LARGEST = 2.0**53  # integers up to here are exact in float64
 LIMB_BITS = 21
+_ABOVE = np.triu(np.ones((128, 128), dtype=bool), 1)  # the diagonal of a tile
 
 
 class Wide:
@@ -344,9 +345,9 @@ def limbs(A: Floats) -> Iterator[tuple[NDArray[np.intp], int, Floats]]:
 
 def mirror(lower: NDArray[Any]) -> NDArray[Any]:
     """Copy the lower triangle onto the upper one, in place, in cache-sized tiles."""
-    n, tile = len(lower), 128
+    n, tile = len(lower), len(_ABOVE)
     for i in range(0, n, tile):
         block = lower[i : i + tile, i : i + tile]
-        block[:] = np.tril(block) + np.tril(block, -1).T
+        np.copyto(block, block.T.copy(), where=_ABOVE[: len(block), : len(block)])
         lower[i : i + tile, i + tile :] = lower[i + tile :, i : i + tile].T
     return lower

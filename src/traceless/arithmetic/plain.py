@@ -37,7 +37,7 @@ def put(out: Limbs, numbers: NDArray[Any]) -> None:
 def limbs(numbers: Any) -> Limbs:
     """Python integers in as many limbs as the largest needs with its sign."""
     a = np.asarray(numbers, dtype=object)
-    size = max(map(int.bit_length, map(int, a.flat)), default=0)
+    size = max(int(a.max(initial=0)), -int(a.min(initial=0))).bit_length()
     out = np.empty((size // 64 + 1, *a.shape), dtype=np.uint64)
     put(out, a)
     return out
@@ -96,17 +96,9 @@ def survey(Z: Any, J: int, w: Any, found: NDArray[np.int64], energy: Floats) -> 
         found[:, j] = (v & -v).bit_length() - 1 if v else 127, v.bit_length()
 
 
-def cut(
-    Z: Any,
-    w: Any,
-    columns: Any,
-    shifts: Any,
-    last: Any,
-    b: int,
-    _: int,
-    parts: Floats,
-) -> None:
+def cut(Z: Any, w: Any, columns: Any, shifts: Any, last: Any, b: int, *rest: Any) -> None:
     """Write parts of columns w z, which add up to them with 2^shift."""
+    parts = rest[-1]
     V, parts[:, len(columns) :] = _whole(Z, w), 0.0
     for k, (j, s) in enumerate(zip(columns.tolist(), shifts.tolist(), strict=True)):
         part = (V[:, j] + (1 << s >> 1)) >> s
@@ -115,31 +107,17 @@ def cut(
         parts[:, k] = part.astype(np.float64)
 
 
-def place(
-    product: Any, rows: Any, up: Any, columns: Any, across: Any, half: bool, sums: Limbs
-) -> None:
-    """Add products of parts to sums; those of a lower triangle may stand above the diagonal."""
-    total, product = integers(sums), product[: len(rows), : len(columns)]
+def place(P: Any, rows: Any, up: Any, columns: Any, across: Any, half: bool, sums: Limbs) -> None:
+    """Add products of parts to the lower triangle of sums."""
+    total, product = integers(sums), P[: len(rows), : len(columns)]
     whole = product.astype(np.int64).astype(object) << np.add.outer(up, across).astype(object)
     if half:
         same = np.equal.outer(rows, columns) & ~np.eye(len(rows), dtype=bool)
         whole = np.tril(whole) << same.astype(object)
     else:
         whole[np.less.outer(rows, columns)] = 0
-    np.add.at(total, np.ix_(rows, columns), whole)
+    np.add.at(total, (np.maximum.outer(rows, columns), np.minimum.outer(rows, columns)), whole)
     put(sums, total)
-
-
-def settle(product: Floats, J: int) -> None:
-    """The lower triangle of the first J rows as int64, in the same memory."""
-    whole = np.tril(product[:J, :J]).astype(np.int64)
-    product.reshape(-1).view(np.int64)[: J * J] = whole.reshape(-1)
-
-
-def symmetric(sums: Limbs) -> None:
-    """Add what is above the diagonal to what is below, and the other way round."""
-    total = integers(sums)
-    put(sums, total + total.T - np.diag(total.diagonal()))
 
 
 def sparse_gram(starts: Any, columns: Any, codes: Any, w: Any, sums: Limbs) -> None:
@@ -183,19 +161,14 @@ def agrees(product: Any, symmetric: bool, seen: Floats) -> bool:
 # --- solve ---------------------------------------------------------------------------------
 
 
-def advance(X: Limbs, up: Integers, d: Integers, r: Limbs) -> None:
-    """X ← 2^up X + r d."""
-    put(X, (integers(X) << up.astype(object)) + integers(r)[:, None] * d.astype(object))
+def advance(X: Limbs, up: Integers, D: Limbs, r: Limbs) -> None:
+    """X ← 2^up X + r D."""
+    put(X, (integers(X) << up.astype(object)) + integers(r)[:, None] * integers(D))
 
 
-def subtract_product(R: Limbs, S: Limbs, d: Integers, w: Limbs, threads: int) -> None:  # noqa: ARG001
-    """R ← R - w S d."""
-    put(R, integers(R) - int(integers(w)) * (integers(S) @ d.astype(object)))
-
-
-def add_multiple(total: Limbs, S: Limbs, w: Limbs) -> None:
-    """Add w S to the total."""
-    put(total, integers(total) + int(integers(w)) * integers(S))
+def subtract_product(R: Limbs, S: Limbs, D: Limbs, w: Limbs, _threads: int) -> None:
+    """R ← R - w S D."""
+    put(R, integers(R) - int(integers(w)) * (integers(S) @ integers(D)))
 
 
 def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers) -> None:
@@ -226,19 +199,9 @@ def quotient(a: Any, b: int) -> float:
         return math.inf if a > 0 else -math.inf
 
 
-def matrix(
-    S: Limbs,
-    m: Integers,
-    s: Limbs,
-    t: Limbs,
-    near: Floats,
-    unit: int,
-    A: Floats,
-    e: Integers,
-    there: NDArray[np.bool_],
-) -> None:
+def matrix(S: Limbs, m: Any, s: Any, t: Any, near: Any, unit: int, A: Any, *out: Any) -> None:
     """A = S' 2^-unit + diag(near), scaled to 2^-e A 2^-e, S'_ij = S_ij - m_i t_j - s_i m_j."""
-    m = m.astype(object)
+    m, (e, there) = m.astype(object), out
     both, places = _two(integers(S) - m[:, None] * integers(t) - integers(s)[:, None] * m)
     own = np.ldexp(both[0].diagonal(), places.diagonal() - unit)
     e[:], there[:] = np.frexp(own + near)[1] >> 1, own != 0
@@ -300,8 +263,11 @@ def less_product(x: Floats, a: Floats, b: Floats) -> Floats:
     """A sum of x and -a b."""
     p, (ah, al), (bh, bl) = a[0] * b[0], _halves(a[0]), _halves(b[0])
     error = ((ah * bh - p) + ah * bl + al * bh) + al * bl
-    high, low = _tidy(p, error + (a[0] * b[1] + a[1] * b[0]))
-    s, t = two_sum(x[0], -high), two_sum(x[1], -low)
+    return _less(x, _tidy(p, error + (a[0] * b[1] + a[1] * b[0])))
+
+
+def _less(x: Floats, y: Floats) -> Floats:
+    s, t = two_sum(x[0], -y[0]), two_sum(x[1], -y[1])
     high, low = _tidy(s[0], s[1] + t[0])
     return _tidy(high, low + t[1])
 
@@ -319,21 +285,18 @@ def _divide(a: Floats, b: Floats) -> Floats:
     second = rest[0] / b[0]
     rest = less_product(rest, b, np.array([second, zero]))
     high, low = _tidy(first, second)
-    s, t = two_sum(high, rest[0] / b[0]), two_sum(low, zero)
-    high, low = _tidy(s[0], s[1] + t[0])
-    return _tidy(high, low + t[1])
+    return _less(np.array([high, low]), np.array([-rest[0] / b[0], -zero]))
 
 
 # --- scores --------------------------------------------------------------------------------
 
 
-def scores(
-    X: Any, scale: Any, shift: Any, starts: Any, columns: Any, Z: Any, out: Any, _threads: int
-) -> int:
+def scores(X: Any, scale: Any, shift: Any, starts: Any, columns: Any, Z: Any, *rest: Any) -> int:
     """Write Σ_j (round(x_j scale_j) - shift_j) z_j, rounded once; -1 if a code is beyond 2^53.
 
     Of sparse rows, X is all numbers. The rows of Z beyond the columns have the code 1.
     """
+    out = rest[0]
     n, J = len(out), len(scale)
     if len(starts):
         X = csr_matrix((X[0], columns, starts), shape=(n, J)).toarray()

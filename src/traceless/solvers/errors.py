@@ -55,8 +55,6 @@ from traceless.solvers.solve import weighted
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge
 
-_DIGIT = 46  # bits of a coefficient that are multiplied at a time
-_HALF = 1 << (_DIGIT - 1)
 _FAR = 8.0  # standard deviations
 _LARGEST = 2.0**44  # T ‖σ‖, beyond which a slice has less than eight bits
 _ACCURACY = 2.0**-24  # of an entry of v, if all that was rounded away added up
@@ -210,11 +208,7 @@ def residual_squares(known: Knowledge, solution: Coefficients) -> list[Fraction]
     if solution.shift is not None:  # the same function of codes that are not shifted
         D[-1] -= (wide(solution.shift)[:, None] * D).sum(axis=0)
     product = np.zeros((len(S) + len(limbs(D)) + 1, *D.shape), np.uint64)  # - S D
-    rest, at = D, 0
-    while rest.any():
-        digits = ((rest + _HALF) & (2 * _HALF - 1)) - _HALF
-        core.subtract_product(product, S, digits.astype(np.int64), limbs(1 << at), 1)
-        rest, at = (rest - digits) >> _DIGIT, at + _DIGIT
+    core.subtract_product(product, S, limbs(D), limbs(1), 1)
     squares = (yy << 2 * E) - (D * ((Q << E + 1) + integers(product))).sum(axis=0)
     return [Fraction(int(v), 1 << 2 * E) for v in squares]
 

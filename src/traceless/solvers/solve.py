@@ -39,7 +39,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -58,8 +58,7 @@ from traceless.solvers.ridge import Ridge
 
 __all__ = ["solve", "weighted"]
 
-_DIGIT = 44  # bits of a step, at most: what float64 gives a well-conditioned system
-_PIECE = 46  # bits of numbers that are multiplied with S
+_DIGIT = 47  # bits of a step, at most: two digits of the core, about what float64 gives
 _LEAST_GAIN = 2  # bits
 _LOOK = 2  # steps from which on it is asked what they decide
 _TWOFOLD = 4096  # features up to which a factor of twofold numbers is made: a minute
@@ -134,8 +133,9 @@ def weighted(parts: Sequence[Any], weights: Sequence[float]) -> tuple[Limbs, tup
     most = sum(integers(S.diagonal(axis1=1, axis2=2)).max(initial=0) for S in several)
     size = (max(whole) * most).bit_length() + 2
     total = np.zeros((size // 64 + 1, *several[0].shape[1:]), dtype=np.uint64)
+    J = total.shape[1]
     for S, w in zip(several, whole, strict=True):
-        core.add_multiple(total, S, limbs(w))
+        core.advance(total, np.zeros(J, np.int64), np.ascontiguousarray(S), _same(w, J))
     return total, whole, unit.bit_length() - 1
 
 
@@ -202,8 +202,7 @@ class _System:
         """Z, digit by digit."""
         (J, K), e, far = Q.shape, self.e[:, None], self._far
         R = _room(np.zeros((1, J, K), np.uint64), _bits(Q) + self.weight.bit_length() + far + 1)
-        for at, piece in _pieces(Q):
-            core.advance(R, np.zeros(K, np.int64), piece, _same(self.weight << at, J))
+        core.advance(R, np.zeros(K, np.int64), _limbs(Q), _same(self.weight, J))
         V, x = self._leading(R)
         bound, places = self.bound(np.abs(V[0]), x - self.places)
         # where coefficients are large, first digits count 2^extra: A is multiplied by as much
@@ -224,11 +223,11 @@ class _System:
             places = np.maximum(x + s - e, -2000)
             d = np.ascontiguousarray(np.rint(np.ldexp(y, places)).astype(np.int64))
             found.extend(s, d)
-            rest = None if step < _LOOK else factor.rest(V, np.ldexp(d, -places) * self.mantissa)
+            rest = None if step <= _LOOK else factor.rest(V, np.ldexp(d, -places) * self.mantissa)
             if rest is not None and found.decides(rest, x + s):
                 return found.Z
             R = _room(R, max(int((x + s).max()) + down + int(self.e.max()) + far, size) + far + 2)
-            core.advance(R, s, -d, ridge)
+            core.advance(R, s, _limbs(-d), ridge)
             self._subtract(R, d, weight)
             V, x = self._leading(R)
             if step >= _LOOK:
@@ -247,21 +246,18 @@ class _System:
     def as_they_were(self, d: Integers) -> Integers:
         """d_b - m·d: what digits are for b, when features are not shifted."""
         moved, m = np.zeros((3, 1, d.shape[1]), np.uint64), self.m.view(np.uint64)[None, None]
-        for at, piece in _pieces(d):
-            core.subtract_product(moved, m, piece, limbs(1 << at), 1)
+        core.subtract_product(moved, m, _limbs(d), limbs(1), 1)
         return np.asarray(wide(d[-1:]) + integers(moved))
 
     def _subtract(self, R: Limbs, d: Integers, weight: int) -> None:
         """R ← R - w S d, of features as they were, for digits of shifted ones."""
         if self.m.any():
             column = np.ascontiguousarray(self.S[:, :, -1:])
-            for at, piece in _pieces(self.as_they_were(d)):
-                core.subtract_product(R, column, piece, limbs(weight << at), 1)
+            core.subtract_product(R, column, limbs(self.as_they_were(d)), limbs(weight), 1)
             d = d.copy()
             d[-1] = 0
         threads = _THREADS if self.S.size * d.shape[1] > _WORTH else 1
-        for at, piece in _pieces(d):
-            core.subtract_product(R, self.S, piece, limbs(weight << at), threads)
+        core.subtract_product(R, self.S, _limbs(d), limbs(weight), threads)
 
     def _leading(self, R: Limbs) -> tuple[Floats, NDArray[np.int64]]:
         """2^-e R' in two floats V, and exponents x of columns: 2^-e R' = V 2^x."""
@@ -301,12 +297,10 @@ class _Solution:
         """X ← 2^s X + d, for the intercept of features as they were too."""
         self.E, self.bits = self.E + s, self.bits + int(s.max()) + 1
         self.X = _room(self.X, self.bits)
-        core.advance(self.X, s, d, _same(1, len(d)))
+        core.advance(self.X, s, _limbs(d), _same(1, len(d)))
         if self.intercept:
             self.moved = _room(self.moved, self.bits + self.system._far)
-            core.advance(self.moved, s, 0 * d[-1:], _same(1, 1))
-            for at, piece in _pieces(self.system.as_they_were(d)):
-                core.advance(self.moved, 0 * s, piece, _same(1 << at, 1))
+            core.advance(self.moved, s, limbs(self.system.as_they_were(d)), _same(1, 1))
 
     def decides(self, rest: Floats, height: NDArray[np.int64]) -> bool:
         """Whether all is decided, for 2^-e |R| ≤ rest 2^height."""
@@ -387,17 +381,6 @@ def _limbs(S: Any) -> Limbs:
     elif S.dtype == object:
         S = limbs(S)
     return S if S.strides[-1] == S.itemsize else np.ascontiguousarray(S)
-
-
-def _pieces(a: Integers) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Integers as Σ 2^at piece, of 47 bits with their signs."""
-    if a.dtype != object and max(int(a.max()), -int(a.min())) >= 2**62:
-        a = wide(a)
-    at, half = 0, 1 << (_PIECE - 1)
-    while a.any():
-        piece = ((a + half) & (2 * half - 1)) - half
-        yield at, np.ascontiguousarray(piece.astype(np.int64))
-        a, at = (a - piece) >> _PIECE, at + _PIECE
 
 
 def _same(value: int, J: int) -> Limbs:
