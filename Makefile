@@ -144,7 +144,7 @@ soak: $(VENV)/with-test
 	$(BIN)/python tests/store/faults.py --disks 4
 	$(BIN)/python tests/hinge/stress.py --minutes 5
 	$(BIN)/python tests/ours.py --minutes 5
-	TRACELESS_SOAK=20 $(BIN)/python -m pytest -q -o timeout=0 tests/solvers/test_rounded.py tests/arithmetic/test_products.py
+	TRACELESS_SOAK=20 $(BIN)/python -m pytest -q -o timeout=0 tests/solvers/test_solve.py tests/arithmetic/test_products.py
 
 docs: $(VENV)/with-docs
 	$(BIN)/sphinx-build -W --keep-going -n docs docs/_build/html

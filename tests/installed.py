@@ -34,7 +34,7 @@ CORE = (
     "knowledge/test_feasibility.py",
     "knowledge/test_knowledge.py",
     "knowledge/test_sample_weights.py",
-    "solvers/test_rounded.py",
+    "solvers/test_solve.py",
     "estimators/test_lssvm.py",
     "test_packaging.py",
 )
