@@ -4,9 +4,11 @@ import os
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import settings
 
 from ours import feature_maps
+from traceless.arithmetic.core import COMPILED
 from traceless.features import FeatureMap
 
 
@@ -44,8 +46,12 @@ def penalty_name(penalty):
 
 
 def examples(n):
-    """How many cases a property is tried on; `make soak` tries many times as many."""
+    """How many cases a property is tried on; `make soak` tries more, the plain twin fewer."""
+    n = n if COMPILED else max(n // 5, 5)
     return settings(max_examples=n * int(os.environ.get("TRACELESS_SOAK", "1")))
+
+
+slow_plainly = pytest.mark.skipif(not COMPILED, reason="the plain twin takes too long")
 
 
 def name(feature_map):

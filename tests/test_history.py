@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as npst
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
-from cases import MAPS, PENALTIES, Cubes, examples, name, penalty_name
+from cases import MAPS, PENALTIES, Cubes, examples, name, penalty_name, slow_plainly
 from traceless import LSSVC, LSSVR, Knowledge, features
 from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
 from traceless.knowledge import gathering
@@ -147,6 +147,7 @@ def test_a_live_history_is_close_and_once_sealed_the_same(kind, penalty, data):
         assert_same_bits(model.seal(), fresh, X)
 
 
+@slow_plainly
 @pytest.mark.parametrize("phi", [Linear(), RandomFourier(256, gamma=0.05)], ids=name)
 def test_a_history_large_enough_for_threads_and_blocks(phi, rng):
     X, y = rng.normal(size=(6000, 40)), rng.integers(0, 5, 6000)

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as npst
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from cases import MAPS, exact_gram, examples, name
+from cases import MAPS, exact_gram, examples, name, slow_plainly
 from traceless import Knowledge, MismatchError, RangeError
 from traceless.features import Linear, Polynomial
 from traceless.knowledge import gathering
@@ -105,6 +105,7 @@ def test_memory_does_not_grow_with_the_rows(n):
     assert peak <= 2 * size + 64e6
 
 
+@slow_plainly
 def test_a_sparse_matrix_is_never_dense_as_a_whole():
     X = sparse.eye(300, format="csr")
     X = sparse.vstack([X] * 1000, format="csr")  # 720 MB if it were dense

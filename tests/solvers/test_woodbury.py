@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import cho_factor, cho_solve
 
-from cases import PAPER, PENALTIES, examples, penalty_name
+from cases import PAPER, PENALTIES, examples, penalty_name, slow_plainly
 from traceless import LSSVC, LSSVR, MismatchError, NotLearnedError, load
 from traceless.checks import failures
 from traceless.exceptions import ConditionError
@@ -149,6 +149,7 @@ LIVE = {
 }
 
 
+@slow_plainly
 @pytest.mark.parametrize("change", LIVE.values(), ids=LIVE)
 def test_a_fault_at_any_line_leaves_a_live_model_to_the_bit(rng, change):
     """Also P: the change that follows a fault gives the bits that it gives without one."""
