@@ -23,7 +23,7 @@ def matrices(largest=LARGE, rows=UP_TO_6, columns=UP_TO_4):
 @given(matrices())
 def test_limbs_add_up_and_are_small(A):
     total = np.zeros(A.shape, dtype=object)
-    for columns, shift, part in exact.limbs(A.astype(float)):
+    for columns, shift, part in exact.parts(A.astype(float)):
         assert np.abs(part).max() <= 2**20
         total[:, columns] += whole(part) << shift
     assert (total == whole(A)).all()
@@ -31,10 +31,10 @@ def test_limbs_add_up_and_are_small(A):
 
 def test_limbs_of_a_row_do_not_depend_on_its_neighbours():
     small, large = np.array([[1.5 * 2**20, 3.0]]), np.array([[2.0**50, 3.0]])
-    alone = [(c.tolist(), s, p.tolist()) for c, s, p in exact.limbs(small)]
+    alone = [(c.tolist(), s, p.tolist()) for c, s, p in exact.parts(small)]
     beside = [
         (c[keep].tolist(), s, p[:1, keep].tolist())
-        for c, s, p in exact.limbs(np.vstack([small, large]))
+        for c, s, p in exact.parts(np.vstack([small, large]))
         if (keep := p[0] != 0).any()
     ]
     assert [(s, np.sum(p)) for _, s, p in alone] == [(s, np.sum(p)) for _, s, p in beside]

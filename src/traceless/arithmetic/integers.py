@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]  # int64, or object holding Python integers
 
 LARGEST = 2.0**53  # integers up to here are exact in float64
-LIMB_BITS = 21
+PART_BITS = 21
 _ABOVE = np.triu(np.ones((128, 128), dtype=bool), 1)  # the diagonal of a tile
 
 
@@ -87,13 +87,13 @@ class Wide:
         """The same in memory of its own."""
         return Wide(self.limbs.copy())
 
-    def astype(self, dtype: Any, order: Any = "C") -> NDArray[Any]:
+    def astype(self, dtype: Any) -> NDArray[Any]:
         """Python integers, or each as the nearest float64."""
         if np.dtype(dtype) == object:
             return integers(self.limbs)
         out = np.empty(self.size)
         core.nearest(_flat(self), out)
-        return np.asarray(out.reshape(self.shape), order=order)
+        return out.reshape(self.shape)
 
 
 Sums = Integers | Wide  # int64, or two limbs beyond
@@ -326,21 +326,21 @@ def energy(A: Floats) -> float:
     return float(ddot(flat, flat)) * (1 + 1e-6) if flat.size else 0.0
 
 
-def limbs(A: Floats) -> Iterator[tuple[NDArray[np.intp], int, Floats]]:
+def parts(A: Floats) -> Iterator[tuple[NDArray[np.intp], int, Floats]]:
     """Cut integers into parts of at most 2^20: yields (columns, shift, part).
 
     The sum of ``part · 2^shift`` over its columns is `A`. Only columns that need
-    another limb get one, and an entry's limbs depend on that entry alone.
+    another part get one, and an entry's parts depend on that entry alone.
     """
     columns, shift = np.arange(A.shape[1]), 0
     while True:
-        if peak(A) <= 2.0 ** (LIMB_BITS - 1):
+        if peak(A) <= 2.0 ** (PART_BITS - 1):
             yield columns, shift, A
             return
-        high = np.rint(np.ldexp(A, -LIMB_BITS))
-        yield columns, shift, A - np.ldexp(high, LIMB_BITS)
+        high = np.rint(np.ldexp(A, -PART_BITS))
+        yield columns, shift, A - np.ldexp(high, PART_BITS)
         needed = high.any(axis=0)
-        columns, shift, A = columns[needed], shift + LIMB_BITS, high[:, needed]
+        columns, shift, A = columns[needed], shift + PART_BITS, high[:, needed]
 
 
 def mirror(lower: NDArray[Any]) -> NDArray[Any]:

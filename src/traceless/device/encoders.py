@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from traceless.arithmetic import elementary
-from traceless.arithmetic.integers import LARGEST, LIMB_BITS, Floats
+from traceless.arithmetic.integers import LARGEST, PART_BITS, Floats
 from traceless.device.tensors import Tensor, to_array
 from traceless.features.bound_map import BoundMap, Later
 from traceless.features.grid import InputGrid, fewest_steps, refuse
@@ -129,10 +129,10 @@ class Encoder:
         """Shifts and products that add up to codes(X) @ W, exactly: limbs of at most 2^20."""
         W, grid = self.tables["W"], self.tables["grid"]
         rest, shift = self._on_grid(X, grid), 0
-        while len(X) and float(rest.abs().max()) > 2.0 ** (LIMB_BITS - 1):
-            high = (rest * 2.0**-LIMB_BITS).round_()
-            yield shift, (rest - high * 2.0**LIMB_BITS) @ W
-            rest, shift = high, shift + LIMB_BITS
+        while len(X) and float(rest.abs().max()) > 2.0 ** (PART_BITS - 1):
+            high = (rest * 2.0**-PART_BITS).round_()
+            yield shift, (rest - high * 2.0**PART_BITS) @ W
+            rest, shift = high, shift + PART_BITS
         yield shift, rest @ W
 
 

@@ -1,4 +1,4 @@
-"""Large systems on a device: what `solvers.tensor_rounded` needs of a matrix and of arrays.
+"""Large systems on a device: what `traceless.device.solve` needs of a matrix and of arrays.
 
 Sums modulo 2^64 are exact where what they add up to is within int64, on a device as on the host;
 products of integers in float64 while they stay below 2^53.

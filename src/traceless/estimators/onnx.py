@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from traceless.arithmetic import elementary
-from traceless.arithmetic.integers import LIMB_BITS, Floats
+from traceless.arithmetic.integers import PART_BITS, Floats
 from traceless.estimators.lssvm import LSSVC, LSSVR
 from traceless.estimators.onnx_graph import Graph, Value, concat, known_labels
 from traceless.exceptions import ConditionError, UnsealableError
@@ -248,9 +248,9 @@ def _codes(X: Value, grid: InputGrid) -> Any:
 def _projections(X: Value, W: Floats, grid: InputGrid) -> list[tuple[int, Value]]:
     """(shift, product) with Σ product · 2^shift = codes(X) W, exact up to 2^41 steps."""
     codes = _codes(X, grid)
-    high = round(codes * 2.0**-LIMB_BITS)
-    low = codes - high * 2.0**LIMB_BITS
-    return [(0, low @ W), (LIMB_BITS, high @ W)]
+    high = round(codes * 2.0**-PART_BITS)
+    low = codes - high * 2.0**PART_BITS
+    return [(0, low @ W), (PART_BITS, high @ W)]
 
 
 def _cosine(turns: Value, scale: Floats | float = 1.0) -> Any:

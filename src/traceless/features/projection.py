@@ -1,4 +1,4 @@
-"""Maps of products Wx that are exact: W and x are integers on grids, cut into limbs if large."""
+"""Maps of products Wx that are exact: W and x are integers on grids, cut into parts if large."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg.blas import dgemm
 
-from traceless.arithmetic.integers import Floats, limbs
+from traceless.arithmetic.integers import Floats, parts
 from traceless.features.bound_map import BoundMap, Later
 from traceless.features.feature_map import FeatureMap
 from traceless.features.grid import InputGrid, grid_steps, per_unit
@@ -54,7 +54,7 @@ class Projected(FeatureMap):
 def on_grid(W: Floats, spread: float) -> tuple[Floats, float]:
     """Round W to integers with about 2^16 steps per `spread`; returns (codes, step).
 
-    Columns so long that a limb (2^20) times their sum passes 2^53 get a coarser grid.
+    Columns so long that a part (2^20) times their sum passes 2^53 get a coarser grid.
     """
     bits = 16
     while True:
@@ -70,11 +70,11 @@ def projections(
 ) -> Iterator[tuple[slice, list[tuple[int, Floats]]]]:
     """Yield (rows, [(shift, product)]) with Σ product · 2^shift = codes(X) @ W, exactly.
 
-    A limb (2^20) times a column of W adds up to at most 2^53 by the choice in `on_grid`.
+    A part (2^20) times a column of W adds up to at most 2^53 by the choice in `on_grid`.
     """
     codes = np.empty((min(len(X), 512), X.shape[1]))
     for start in range(0, len(X), 512):
         rows = slice(start, min(start + 512, len(X)))
         block = codes[: rows.stop - start]
         grid.encode(X[rows], block)
-        yield rows, [(s, dgemm(1.0, W[c].T, part.T).T) for c, s, part in limbs(block)]
+        yield rows, [(s, dgemm(1.0, W[c].T, part.T).T) for c, s, part in parts(block)]

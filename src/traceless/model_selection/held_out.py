@@ -75,7 +75,7 @@ class CholeskyFactor:
     def __init__(self, system: System) -> None:
         used = system.used()
         self._used: Any = slice(None) if used.size in (0, len(system.S)) else used
-        A = system.S[self._used][:, self._used].astype(np.float64, order="F")
+        A = np.asfortranarray(system.S[self._used][:, self._used].astype(np.float64))
         A[np.diag_indices_from(A)] += system.ridge.near[self._used]
         self._scale = np.ldexp(1.0, -(np.frexp(A.diagonal())[1] // 2))
         A *= self._scale
