@@ -53,6 +53,10 @@ class StoreBusyError(TimeoutError):
     """Another process is changing the store."""
 
 
+class FederationError(ValueError):
+    """A message of a federation is refused, or too few sites are left."""
+
+
 class RevealingWarning(UserWarning):
     """So few rows are forgotten that the models before and after reveal them."""
 

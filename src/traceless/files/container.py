@@ -123,6 +123,18 @@ def write(
     like : Permissions, optional
         By default those of any new file.
     """
+    sha256, pieces = _pieces(kind, facts, tensors)
+    replace(path, pieces, like)
+    return sha256
+
+
+def encoded(kind: str, facts: Mapping[str, Any], tensors: Tensors) -> bytes:
+    """The bytes of a file; see `write`."""
+    return b"".join(_pieces(kind, facts, tensors)[1])
+
+
+def _pieces(kind: str, facts: Mapping[str, Any], tensors: Tensors) -> tuple[str, list[Any]]:
+    """The SHA-256 of a file, and its bytes in pieces."""
     plain = {}
     for name, tensor in tensors.items():
         dtype = tensor.dtype.newbyteorder("<")
@@ -142,8 +154,7 @@ def write(
         digest.update(tensor.data)
         blocks.append(tensor.data)
     sha256 = digest.hexdigest()
-    replace(path, [start[: _HASH.start], sha256.encode(), start[_HASH.stop :], *blocks], like)
-    return sha256
+    return sha256, [start[: _HASH.start], sha256.encode(), start[_HASH.stop :], *blocks]
 
 
 def _in_order(tensors: Tensors) -> dict[str, NDArray[Any]]:
