@@ -25,6 +25,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.device.tensors import is_on_device, on_host, taken
 from traceless.estimators.inputs import (
+    are_plain,
     checked,
     checked_tensor,
     sides,
@@ -38,7 +39,6 @@ from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import dense_rows, report_coarse, report_large
 from traceless.features.linear import Linear
 from traceless.files import saving
-from traceless.hinge.rows import are_plain
 from traceless.knowledge.provenance import Provenance
 from traceless.knowledge.responses import SAID, Task
 from traceless.knowledge.sample_weights import rounded_weights
