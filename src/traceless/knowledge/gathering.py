@@ -102,7 +102,9 @@ class Gathering:
             heavy = np.ldexp(np.ones(n) if self.weights is None else self.weights, bits) * sign
             bound *= integers.peak(heavy)
         sums = total.reshape(-1, *total.shape[-2:])
-        fits = bound <= _ONE_LIMB and -self.unit <= bits and bool(core.add_rows(Z, heavy, group, sums))
+        fits = (
+            bound <= _ONE_LIMB and -self.unit <= bits and bool(core.add_rows(Z, heavy, group, sums))
+        )
         if fits:
             self._hash(rows, Z[:, :J])
         return fits
