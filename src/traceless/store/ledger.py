@@ -107,7 +107,9 @@ class Ledger:
         return self._last
 
     def _trusted(self) -> Entry:
-        ((first, last),) = self.sql.execute("SELECT min(sequence), max(sequence) FROM entries")
+        ((first, last),) = self.sql.execute(
+            "SELECT (SELECT min(sequence) FROM entries), (SELECT max(sequence) FROM entries)"
+        )
         try:
             if first != 0:  # none, or one that was moved from its end
                 raise StoreError("it does not begin with entry 0")
