@@ -1,24 +1,26 @@
 """What all sites agree on before a round: who takes part, what is summed, and who may fail.
 
-Of n sites, c may work together with the coordinator, and d may fail to answer. A round ends with
-T = n - d survivors or more; two different lists of survivors cannot both be signed by T sites as
-long as 2 T > n + c, since an honest site signs one list only.
+Of n sites, c may work together with the coordinator, and a round ends with T survivors or more.
+Two lists of survivors cannot both be signed by T sites as long as 2 T > n + c, since an honest site
+signs one list only.
 
-Each site shares its seeds among k sites that it picks at random, so that any t of them restore
-them (Bell et al. 2020, section 4). With m = n - 1 others and X ~ hypergeometric(m, ·, k),
+Of the r sites in a round, T ≤ r ≤ n, each shares its seeds among k others that it picks at random,
+so that any t of them restore the seeds (Bell et al. 2020, section 4). With X the number of sites
+of a kind among them, hypergeometric(r - 1, ·, k),
 
-    n P(X_c ≥ t)       ≤ 2^-40     the c restore no seed of an honest site
-    n P(X_(T-1) < t)   ≤ 2^-20     the survivors among them are enough
+    r P(X_c ≥ t)       ≤ 2^-40     the c restore no seed of an honest site
+    r P(X_(T-1) < t)   ≤ 2^-20     the survivors among them are enough
 
-decide k and t: k = O(log n), and all other sites where n is small. The tails are summed in
-integers, so that every site finds the same numbers.
+decide k and t; up to 40 sites, where k would be large anyway, all share with all. The tails are
+summed in integers, so that every site finds the same numbers. Every site also requires t of its k
+among the survivors, so that sites cannot be cut off by a coordinator that chooses who drops out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
+from functools import cache, cached_property
 from hashlib import sha256
 from itertools import accumulate
 from math import comb
@@ -27,16 +29,22 @@ from typing import Any, Self
 import numpy as np
 
 from traceless.arithmetic import integers
-from traceless.exceptions import FederationError, MismatchError, RangeError
+from traceless.exceptions import FederationError
 from traceless.federation.masks import Words
 from traceless.files import saving
-from traceless.files.container import canonical_json, parsed_json
+from traceless.files.container import canonical_json
 from traceless.knowledge import Knowledge
 from traceless.knowledge.fingerprint import LANES
-from traceless.knowledge.specifications import check_same_specification
 
-_LEAST = 3  # sites: the total of two shows each the other
+_ALL_SHARE = 40
 _SECRECY, _SUCCESS = 2**40, 2**20
+_HEX = frozenset("0123456789abcdef")
+
+
+def require(condition: Any, otherwise: str) -> None:
+    """Raise FederationError with this sentence unless the condition holds."""
+    if not condition:
+        raise FederationError(otherwise)
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,8 @@ class Agreement:
     task : {"classification", "regression", "multilabel"}
     responses : sequence
         All class labels that any site may have, in order; otherwise as `Knowledge` has them.
+    n_outputs : int
+        Features of the map.
     colluding : int, optional
         Sites that may work together with the coordinator; by default a third, rounded down.
     dropouts : int, optional
@@ -67,23 +77,25 @@ class Agreement:
         Whether sums are added up modulo 2^128, and not modulo 2^64.
     weight_bits : int
         Binary places of the sums, if rows have weights that are fractions.
-    name : str
-        Of the round or the project; rounds of different names never mix.
+    table : optional
+        Whatever else must be the same everywhere, in JSON's types: the columns in order, their
+        units, what a blank stands for. It is compared, not read.
 
     Examples
     --------
     >>> from traceless import LSSVC
     >>> keys = {name: f"{k:064x}" for k, name in enumerate(["north", "south", "west"])}
     >>> piece = LSSVC().fit([[0.0], [1.0]], ["no", "yes"]).knowledge_
-    >>> terms = Agreement.like(piece, keys)
-    >>> terms.survivors, terms.neighbours, terms.shares
-    (3, 2, 2)
+    >>> terms = Agreement.like(piece, keys, table={"columns": ["age"], "unit": "years"})
+    >>> terms.colluding, terms.dropouts, terms.survivors
+    (1, 0, 3)
     """
 
     sites: Mapping[str, str]
     specification: Mapping[str, Any]
     task: Any
     responses: Sequence[Any]
+    n_outputs: int
     colluding: int = -1
     dropouts: int = -1
     minimum_rows: int = 20
@@ -92,43 +104,26 @@ class Agreement:
     fingerprint: bool = False
     wide: bool = False
     weight_bits: int = 0
-    name: str = ""
-    neighbours: int = field(init=False)
-    shares: int = field(init=False)
+    table: Any = None
 
     def __post_init__(self) -> None:
-        n = len(self.sites)
-        if n < _LEAST:
-            raise ValueError(f"A total of {n} sites would show each the other: it takes {_LEAST}.")
-        for name, key in self.sites.items():
-            if len(key) != 64 or not {*key} <= {*"0123456789abcdef"}:
-                raise ValueError(f"The public key of {name!r} must be 64 hexadecimal digits.")
-        if len({*self.sites.values()}) < n:
-            raise ValueError("Two sites have the same key.")
+        n, keys = len(self.sites), [*self.sites.values()]
+        right = len({*keys}) == n and {*map(len, keys)} == {64} and {*"".join(keys)} <= _HEX
+        require(right, "Each site needs a public key of its own, of 64 hexadecimal digits.")
         set_ = object.__setattr__
         set_(self, "sites", dict(sorted(self.sites.items())))
-        set_(self, "responses", tuple(self.responses))
-        if self.colluding < 0:
-            set_(self, "colluding", n // 3)
-        if self.dropouts < 0:
-            set_(self, "dropouts", max(0, (n - self.colluding - 1) // 2))
-        c, T = self.colluding, self.survivors
-        if self.minimum_changes < 0:
-            set_(self, "minimum_changes", c + 2)
-        if not (n + c < 2 * T and T - c >= 2):
-            raise ValueError(
-                f"{n} sites cannot allow {c} to collude and {self.dropouts} to drop out: then "
-                "two different lists of survivors could be signed, or a total be that of one "
-                "honest site. Allow fewer of either."
-            )
-        neighbours, shares = _neighbours(n, c, T)
-        set_(self, "neighbours", neighbours)
-        set_(self, "shares", shares)
+        set_(self, "responses", saving.labels_from(self.responses))
+        c = self.colluding if self.colluding >= 0 else n // 3
+        d = self.dropouts if self.dropouts >= 0 else max(0, (n - c - 1) // 2)
+        changes = self.minimum_changes if self.minimum_changes >= 0 else c + 2
+        for name, value in {"colluding": c, "dropouts": d, "minimum_changes": changes}.items():
+            set_(self, name, value)
+        right = n >= 3 and 2 * (n - d) > n + c and n - d - c >= 2  # of two, each sees the other
+        said = f"Of {n} sites {c} cannot collude and {d} drop out: two lists could be signed,"
+        require(right, f"{said} or a total show one honest site. Have more sites, or allow fewer.")
 
     @classmethod
-    def like(
-        cls, piece: Knowledge, sites: Mapping[str, str], responses: Any = None, **terms: Any
-    ) -> Self:
+    def like(cls, piece: Knowledge, sites: Any, responses: Any = None, **terms: Any) -> Self:
         """The terms for sums like these.
 
         Parameters
@@ -142,29 +137,21 @@ class Agreement:
             All other parameters.
         """
         names = piece.responses if responses is None else tuple(sorted(responses))
-        form = {"classwise": piece.classwise, "fingerprint": piece.fingerprint is not None}
-        return cls(sites, piece.specification, piece.task, names, **form | terms)
+        form = {"classwise": piece.classwise, "fingerprint": piece.fingerprint is not None} | terms
+        return cls(sites, piece.specification, piece.task, names, piece.n_outputs, **form)
 
     @property
     def survivors(self) -> int:
         """How many sites must answer to the end."""
         return len(self.sites) - self.dropouts
 
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """Each site's place in the list."""
-        return {name: place for place, name in enumerate(self.sites)}
+    def neighbours(self, present: int) -> tuple[int, int]:
+        """With how many others a site shares its seeds, and how many restore them."""
+        return _neighbours(present, self.colluding, self.survivors)
 
     def to_json(self) -> str:
-        """The terms as JSON, to be sent to all sites; `from_json` reads them."""
-        facts = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        return canonical_json(facts | {"responses": saving.labels(self.responses)})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The terms that `to_json` wrote."""
-        facts = parsed_json(text)
-        return cls(**facts | {"responses": saving.labels_from(facts["responses"])})
+        """The terms as JSON, to be sent to all sites: ``Agreement(**json.loads(text))``."""
+        return canonical_json(asdict(self) | {"responses": saving.labels(self.responses)})
 
     @cached_property
     def digest(self) -> str:
@@ -173,87 +160,65 @@ class Agreement:
 
     # --- sums as numbers that can be masked ------------------------------------------------
 
+    @cached_property
+    def nothing(self) -> Knowledge:
+        """The sums of no rows, in the form that was agreed on."""
+        K, J = len(self.responses), self.n_outputs
+        shape = (K, J + 1, J + 1) if self.classwise else (J + K, J + K)
+        counts = (0,) * (1 if self.task == "regression" else K)
+        terms = dict(self.specification), self.task, tuple(self.responses), counts
+        lanes = np.zeros(LANES, np.uint16) if self.fingerprint else None
+        return Knowledge(*terms, np.zeros(shape, np.int64), self.weight_bits, lanes)
+
     def words(self, piece: Knowledge) -> Words:
         """The sums of a site as numbers modulo 2^64 or 2^128, one limb or two in a first axis."""
-        self._check(piece)
-        spread = piece._with(tuple(self.responses)) if piece.task == "classification" else piece
-        total = integers.shifted(spread.total, self.weight_bits - piece.weight_bits)
-        # no sum of products is larger than all sums of squares
-        largest = int(abs(integers.wide(total.diagonal())).max(initial=0))
         n_limbs = 2 if self.wide else 1
-        if largest > (2 ** (64 * n_limbs - 1) - 1) // len(self.sites):
-            raise RangeError(
-                f"A sum of {len(self.sites)} sites could be beyond 2^{64 * n_limbs - 1}. "
-                + ("Give columns a coarser resolution." if self.wide else "Agree on wide=True.")
-            )
-        sums = integers.as_limbs(integers.packed(total))
-        words = integers.extended(sums, n_limbs).reshape(n_limbs, -1)
-        others = np.zeros((n_limbs, len(spread.counts)), dtype=np.uint64)
-        others[0] = spread.counts
-        lanes = np.zeros((n_limbs, LANES if self.fingerprint else 0), dtype=np.uint64)
-        if spread.fingerprint is not None and self.fingerprint:
-            lanes[-1] = spread.fingerprint.astype(np.uint64) << 48  # modulo 2^16
-        return np.concatenate([words, others, lanes], axis=1)
+        self._check(piece)
+        if piece.task == "classification":
+            piece = piece._with(tuple(self.responses))
+        total = integers.shifted(piece.total, self.weight_bits - piece.weight_bits)
+        largest = int(np.asarray(total).max(initial=0))  # on the diagonal, a sum of squares
+        fits = largest * len(self.sites) < 2 ** (64 * n_limbs - 1)
+        require(fits, "Sums could be too large: agree on wide=True, or on a coarser resolution.")
+        limbs = integers.extended(integers.as_limbs(integers.packed(total)), n_limbs)
+        lanes = np.array(piece.fingerprint if self.fingerprint else (), np.uint64)
+        counts = np.array(piece.counts)
+        others = np.zeros((n_limbs, counts.size + lanes.size), np.uint64)
+        others[0, : counts.size], others[-1, counts.size :] = counts, lanes << 48  # modulo 2^16
+        return np.concatenate([limbs.reshape(n_limbs, -1), others], axis=1)
 
     def knowledge(self, words: Words) -> Knowledge:
         """The knowledge that such numbers are; raises if no rows have these sums."""
-        K, lanes = len(self.responses), None
-        if self.fingerprint:
-            words, lanes = words[:, :-LANES], (words[-1, -LANES:] >> 48).astype(np.uint16)
-        n_counts = 1 if self.task == "regression" else K
-        counts, words = words[0, -n_counts:], words[:, :-n_counts]
-        if self.classwise:
-            words = words.reshape(len(words), K, -1)
-        width = (int((8 * words.shape[-1] + 1) ** 0.5) - 1) // 2
-        total = integers.unpacked(integers.least(integers.of_limbs(words.copy())), width)
-        rows = tuple(counts.view(np.int64).tolist())
-        terms = dict(self.specification), self.task, tuple(self.responses)
-        found = Knowledge(*terms, rows, total, self.weight_bits, lanes)
-        return found._canonical().check_possible()
+        nothing, K = self.nothing, len(self.nothing.counts)
+        words, others = np.split(words, [-K - LANES * self.fingerprint], axis=1)
+        limbs = words.reshape(len(words), *nothing.total.shape[:-2], -1).copy()
+        sums, width = integers.least(integers.of_limbs(limbs)), nothing.total.shape[-1]
+        lanes = (others[-1, K:] >> 48).astype(np.uint16) if self.fingerprint else None
+        counts = tuple(others[0, :K].view(np.int64).tolist())
+        found = replace(nothing, counts=counts, total=integers.unpacked(sums, width))
+        return replace(found, fingerprint=lanes)._canonical().check_possible()
 
     def _check(self, piece: Knowledge) -> None:
         """Raise unless the sums of a site are of the form that was agreed on."""
-        check_same_specification(self.specification, piece.specification)
-        ours = {"task": self.task, "classwise": self.classwise}
-        for name, value in ours.items():
-            if getattr(piece, name) != value:
-                raise MismatchError(
-                    f"The sites agreed on {name}={value!r}; here it is {getattr(piece, name)!r}."
-                )
-        if self.fingerprint and piece.fingerprint is None:
-            raise MismatchError("The sites agreed on fingerprints: learn with fingerprint=True.")
-        new = [name for name in piece.responses if name not in self.responses]
-        if new or (self.task != "classification" and len(piece.responses) != len(self.responses)):
-            raise MismatchError(
-                f"The sites agreed on {len(self.responses)} classes or targets, and here is "
-                f"{new[0] if new else len(piece.responses)!r}: agree on all of them beforehand."
-            )
-        if piece.weight_bits > self.weight_bits:
-            raise MismatchError(
-                f"Weights have {piece.weight_bits} binary places here, and the sites agreed on "
-                f"{self.weight_bits}: agree on weight_bits={piece.weight_bits} or more."
-            )
-        for label, n in zip(piece.responses, piece.counts, strict=False):
-            if 0 < n < self.minimum_rows:
-                raise FederationError(
-                    f"This site has {n} rows of {label!r}, and the sites agreed on "
-                    f"{self.minimum_rows} at least: few rows could be recognised in a total. Leave "
-                    "them out, or merge with a neighbour first."
-                )
+        self.nothing._check_combinable(piece)
+        new = {*piece.responses} - {*self.responses}
+        require(not new, f"The sites have not agreed on classes {sorted(new)}: agree on all.")
+        bits, few = piece.weight_bits, [n for n in piece.counts if n and n < self.minimum_rows]
+        require(bits <= self.weight_bits, f"Weights are fractions: agree on weight_bits={bits}.")
+        said = f"{self.minimum_rows} or more were agreed on: leave them out, or merge beforehand."
+        require(not few, f"This site has {few[:1]} rows of a class, and {said}")
 
 
-def _neighbours(n: int, c: int, T: int) -> tuple[int, int]:
+@cache
+def _neighbours(r: int, c: int, T: int) -> tuple[int, int]:
     """The smallest k, and t, that satisfy both bounds; see above."""
-    m = n - 1
-    for k in range(2, m + 1):
-        corrupt, alive = _tail(m, c, k), _tail(m, T - 1, k)
-        ways = comb(m, k)
-        for t in range(1, k + 1):
-            if n * corrupt[t] * _SECRECY <= ways:
-                if n * (ways - alive[t]) * _SUCCESS <= ways:
-                    return k, t
-                break  # a larger t is only rarer to be reached
-    raise ValueError(f"{n} sites cannot allow {c} to collude and {n - T} to drop out.")
+    m = r - 1
+    for k in range(m if r <= _ALL_SHARE else 2, m + 1):
+        corrupt, alive, ways = _tail(m, c, k), _tail(m, T - 1, k), comb(m, k)
+        t = next(t for t in range(1, k + 2) if r * corrupt[t] * _SECRECY <= ways)
+        if r * (ways - alive[t]) * _SUCCESS <= ways:
+            break  # for k = m at the latest, where t = c + 1
+    return k, t
 
 
 def _tail(m: int, marked: int, k: int) -> list[int]:

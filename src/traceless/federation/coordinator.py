@@ -3,25 +3,21 @@
     Σ_i x_i = Σ_i y_i - Σ_i PRG(b_i) - Σ_(i, j) ± PRG(s_ij)     i survives, j dropped out
 
 with the b of survivors and the s of all others restored from shares. A message that does not
-fit is refused by name and changes nothing; whoever has not sent one by `next` has dropped out.
+fit is refused by name and changes nothing; whoever has not sent one by `next` has dropped out. It
+has no secrets, and the same letters always make the same coordinator: to go on in another process,
+keep the letters, and let a new one take them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from traceless.exceptions import FederationError
 from traceless.federation import masks, messages
-from traceless.federation.agreement import Agreement
-from traceless.federation.messages import Message
-from traceless.federation.site import _public, included, pair_seed, roster
+from traceless.federation.agreement import Agreement, require
 from traceless.knowledge import Knowledge
-
-_STEPS = tuple(messages.SENT)
 
 
 class Coordinator:
@@ -49,150 +45,120 @@ class Coordinator:
 
     def __init__(self, agreement: Agreement) -> None:
         self.agreement = agreement
-        self.step, self.survivors = _STEPS[0], list(agreement.sites)
-        self._taken: dict[str, dict[str, Message]] = {step: {} for step in _STEPS}
-        self._raw: dict[str, str] = {}
+        self.step, self._round = messages.SENT[0], agreement.digest
+        self.survivors, self._keys = [*agreement.sites], dict[str, str]()
+        self._taken: dict[str, dict[str, Any]] = {step: {} for step in messages.SENT}
+        self._zero = agreement.words(agreement.nothing)
 
     @property
     def waits_for(self) -> list[str]:
         """Sites that have not sent the message of this step."""
-        return [name for name in self.survivors if name not in self._taken.get(self.step, ())]
+        return [name for name in self.survivors if name not in self._taken[self.step]]
 
     def take(self, data: bytes) -> str:
         """Take a message of a site; returns its name. Raises FederationError if it is refused."""
-        if not self.step:
-            raise FederationError("The round is over.")
-        message = messages.read_signed(data, self.step, self.agreement)
-        name: str = message.facts["site"]
-        if name in self._taken[self.step]:
-            raise FederationError(f"{name!r} has sent its message {self.step!r} before.")
-        if name not in self.survivors:
-            raise FederationError(f"{name!r} has dropped out of this round, and must stay out.")
-        if self.step == "keys":
-            same = message.facts["agreement"] == self.agreement.digest
-        else:
-            same = message.facts["round"] == self._round
-        if not same:
-            raise FederationError(
-                f"A message {self.step!r} of {name!r} is of another round, or of other terms."
-            )
-        check: Callable[..., None] | None = getattr(self, f"_check_{self.step}", None)
-        if check:
-            check(name, message)
-        self._taken[self.step][name] = message
-        if self.step in ("keys", "survivors"):
-            self._raw[name] = data.hex()
+        require(self.step, "The round is over.")
+        name = "?"
+        try:
+            facts = messages.read_signed(data, self.step, self._round, self.agreement)
+            name = str(facts["site"])
+            require(name in self.waits_for, "it came before, or the site has dropped out.")
+            self._check(name, data, facts)
+        except ValueError as error:
+            raise FederationError(f"{self.step!r} of {name!r} is refused: {error}") from None
+        self._taken[self.step][name] = facts
         return name
 
     def next(self) -> dict[str, bytes]:
         """End this step: what each site is to be sent, nothing once `knowledge` is there."""
-        taken, enough = self._taken[self.step], self.agreement.survivors
-        if len(taken) < enough:
-            raise FederationError(
-                f"{len(taken)} of {len(self.agreement.sites)} sites have sent a message "
-                f"{self.step!r}, and {enough} are needed. Wait for {', '.join(self.waits_for)}; "
-                "nothing is lost, and nothing was learned."
-            )
+        names, enough = sorted(self._taken[self.step]), self.agreement.survivors
+        said = f"{len(names)} sites have sent a message {self.step!r}, and {enough} are needed"
+        require(len(names) >= enough, f"{said}. Wait for {', '.join(self.waits_for)}.")
+        answers: dict[str, bytes] = getattr(self, f"_after_{self.step}")(names)
         if self.step in ("keys", "shares", "sums"):
-            self.survivors = sorted(taken)
-        answers: Mapping[str, bytes] = getattr(self, f"_after_{self.step}")()
-        self._raw = {}
-        self.step = (*_STEPS, "")[_STEPS.index(self.step) + 1]
-        return dict(answers)
+            self.survivors = names
+        self.step = messages.SENT[messages.SENT.index(self.step) + 1]
+        return answers
 
     # --- the steps --------------------------------------------------------------------------
 
-    def _after_keys(self) -> dict[str, bytes]:
-        self._roster, self._round = roster(self.agreement, self._raw)
-        return self._to_all("roster", {"messages": self._raw})
+    def _check(self, name: str, data: bytes, facts: dict[str, Any]) -> None:
+        """Raise unless a message of this step can be used."""
+        if self.step == "keys":
+            for key in ("share_key", "mask_key"):  # an exchange refuses what is no proper key
+                masks.pair_seed("01" * 32, facts[key], "a test")
+            self._keys[name] = data.hex()
+        elif self.step == "shares":
+            (k, _), boxes = self._neighbours, facts["boxes"].keys()
+            right = boxes <= self._roster.keys() - {name} and len(boxes) == k
+            require(right, f"it must have shares for {k} other sites of the roster.")
+        elif self.step != "opened":
+            signed = messages.list_of(self.step, self._round, self.survivors)
+            messages.check_signatures(self.agreement, [name], {name: facts["signature"]}, signed)
+        if self.step == "sums":
+            same = facts["sums"].dtype == np.int64 and facts["sums"].shape == self._zero.shape
+            require(same, f"its sums are not integers of shape {self._zero.shape}.")
 
-    def _check_shares(self, name: str, message: Message) -> None:
-        boxes, commitments = message.facts["boxes"], message.facts["commitments"]
-        others = self._roster.keys() - {name}
-        if not boxes.keys() <= others or boxes.keys() != commitments.keys():
-            raise FederationError(f"{name!r} has sent shares for sites that are not in the roster.")
-
-    def _after_shares(self) -> dict[str, bytes]:
-        sent = {name: message.facts["boxes"] for name, message in self._taken["shares"].items()}
-        answers = {}
-        for name in self.survivors:
-            boxes = {other: sent[other][name] for other in self.survivors if name in sent[other]}
-            facts = {"round": self._round, "present": self.survivors, "boxes": boxes}
-            answers[name] = messages.body("delivery", facts)
+    def _after_keys(self, names: list[str]) -> dict[str, bytes]:
+        answers = self._told(names, "roster", keys=self._keys)
+        self._roster = messages.roster(self.agreement, self._keys)
+        self._round = messages.digest(self._roster)
+        self._neighbours = self.agreement.neighbours(len(names))
         return answers
 
-    def _check_sums(self, name: str, message: Message) -> None:
-        shapes = {m.sums.shape for m in self._taken["sums"].values() if m.sums is not None}
-        if message.sums is None or message.sums.ndim != 2 or not shapes <= {message.sums.shape}:
-            raise FederationError(f"{name!r} has sent sums of another size than the other sites.")
-        shown = {name: message.facts["included"]}
-        included(self.agreement, shown, [name], self._round, self.survivors)
+    def _after_shares(self, names: list[str]) -> dict[str, bytes]:
+        sent, answers = self._sent("shares", "boxes"), dict[str, bytes]()
+        for name in names:
+            boxes = {other: sent[other][name] for other in names if name in sent[other]}
+            answers |= self._told([name], "delivery", present=names, boxes=boxes)
+        return answers
 
-    def _after_sums(self) -> dict[str, bytes]:
-        shown = {name: message.facts["included"] for name, message in self._taken["sums"].items()}
-        facts = {"round": self._round, "survivors": self.survivors, "included": shown}
-        return self._to_all("survivors", facts)
+    def _after_sums(self, names: list[str]) -> dict[str, bytes]:
+        shown = self._sent("sums", "signature")
+        return self._told(names, "survivors", survivors=names, signatures=shown)
 
-    def _check_survivors(self, name: str, message: Message) -> None:
-        if message.facts["survivors"] != self.survivors:
-            raise FederationError(f"{name!r} has signed another list of survivors.")
+    def _after_signature(self, names: list[str]) -> dict[str, bytes]:
+        return self._told(names, "signatures", signatures=self._sent("signature", "signature"))
 
-    def _after_survivors(self) -> dict[str, bytes]:
-        answer = self._to_all("signatures", {"round": self._round, "messages": self._raw})
-        return {name: data for name, data in answer.items() if name in self._raw}
-
-    def _check_opened(self, name: str, message: Message) -> None:
-        shares = message.facts["shares"]
-        for other in self._taken["shares"]:
-            expected = self._taken["shares"][other].facts["commitments"].get(name)
-            if expected is None:
-                continue
-            digest = sha256(bytes.fromhex(shares.get(other, ""))).hexdigest()
-            if digest != expected[other not in self.survivors]:
-                raise FederationError(
-                    f"{name!r} has opened another share than it was given by {other!r}."
-                )
-
-    def _after_opened(self) -> dict[str, bytes]:
-        total: Any = None
-        for message in self._taken["sums"].values():
-            words = np.asarray(message.sums).view(np.uint64)
-            if total is None:
-                total = words.copy()
-            else:
-                masks.add(total, words)
+    def _after_opened(self, _: list[str]) -> dict[str, bytes]:
+        total, boxes = self._zero.copy(), self._sent("shares", "boxes")
+        for sums in self._sent("sums", "sums").values():
+            masks.add(total, sums.view(np.uint64))
         plus: list[bytes] = []
-        minus = [self._restored(name) for name in self.survivors]
-        for name in self._taken["shares"].keys() - set(self.survivors):
-            private = self._restored(name).hex()
-            if _public(private) != self._roster[name]["mask_key"]:
-                raise FederationError(f"The shares of {name!r} do not give its key.")
-            for other in self._near(name):
-                seed = pair_seed(private, self._roster[other]["mask_key"], self._round)
-                (plus if name < other else minus).append(seed)
-        self.knowledge = self.agreement.knowledge(masks.masked(total, plus, minus))
+        minus = [bytes.fromhex(self._restored(name)) for name in self.survivors]
+        for name in boxes.keys() - {*self.survivors}:
+            private = self._restored(name)
+            for other in self.survivors:
+                if other in boxes[name] or name in boxes[other]:
+                    theirs = self._roster[other]["mask_key"]
+                    seed = masks.pair_seed(private, theirs, f"{self._round} mask")
+                    (plus if name < other else minus).append(seed)
+        try:
+            self.knowledge = self.agreement.knowledge(masks.masked(total, plus, minus))
+        except ValueError as error:
+            raise FederationError(f"Some site has sent what are no sums of rows: {error}") from None
         return {}
 
     # --- inside -----------------------------------------------------------------------------
 
-    def _near(self, name: str) -> list[str]:
-        """The survivors that share a mask with a site."""
-        boxes = {n: self._taken["shares"][n].facts["boxes"] for n in self._taken["shares"]}
-        return [n for n in self.survivors if n in boxes[name] or name in boxes[n]]
+    def _sent(self, step: str, fact: str) -> dict[str, Any]:
+        return {name: facts[fact] for name, facts in self._taken[step].items()}
 
-    def _restored(self, name: str) -> bytes:
-        """The seed of a site, from the shares of it that its neighbours have opened."""
-        places, shares = self.agreement.places, {}
-        for other, message in self._taken["opened"].items():
-            if name in message.facts["shares"]:
-                shares[places[other]] = bytes.fromhex(message.facts["shares"][name])
-        if len(shares) < self.agreement.shares:
-            raise FederationError(
-                f"Of the shares of {name!r} only {len(shares)} were opened, and "
-                f"{self.agreement.shares} are needed: begin another round."
-            )
-        return masks.restored(dict(sorted(shares.items())[: self.agreement.shares]))
+    def _told(self, names: list[str], step: str, **facts: Any) -> dict[str, bytes]:
+        return dict.fromkeys(names, messages.body(step, self._round, facts))
 
-    def _to_all(self, step: str, facts: dict[str, Any]) -> dict[str, bytes]:
-        data = messages.body(step, facts)
-        return dict.fromkeys(self.survivors, data)
+    def _restored(self, name: str) -> str:
+        """The seed b of a survivor, or s of another site, from the shares that were opened.
+
+        Where some have opened wrong ones, others in a row may still give it.
+        """
+        survived, (_, t), opened = name in self.survivors, self._neighbours, self._taken["opened"]
+        promised = self._roster[name]["b_digest" if survived else "mask_key"]
+        near = [n for n in self._taken["shares"][name]["boxes"] if n in opened]
+        shares = {self.agreement.sites[n]: opened[n]["shares"].get(name, "00") for n in near}
+        for first in range(len(near) if len(near) >= t else 0):
+            seed = masks.restored(dict([*shares.items(), *shares.items()][first : first + t]))
+            if (messages.digest(seed) if survived else masks.public(seed)) == promised:
+                return seed
+        said = f"Of {name!r} fewer than {t} shares were opened, or wrong ones, by {', '.join(near)}"
+        raise FederationError(f"{said}. Begin another round, without the site that sends these.")

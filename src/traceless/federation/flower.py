@@ -15,8 +15,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from traceless.exceptions import FederationError
 from traceless.federation.coordinator import Coordinator
 from traceless.federation.site import Site
@@ -25,7 +23,7 @@ from traceless.knowledge import Knowledge
 _NAME = "traceless"
 
 
-def answer(message: Any, context: Any, key: Ed25519PrivateKey, new_site: Callable[[], Site]) -> Any:
+def answer(message: Any, context: Any, key: Any, new_site: Callable[[], Site]) -> Any:
     """The reply of a node to a message of `run`.
 
     Parameters
@@ -36,16 +34,12 @@ def answer(message: Any, context: Any, key: Ed25519PrivateKey, new_site: Callabl
     new_site : callable() -> Site
         The site at the beginning of a round.
     """
-    from flwr.app import Message
+    from flwr.app import ConfigRecord, Message
 
-    data: bytes = message.content[_NAME]["data"]
-    if data:
-        site = Site.from_bytes(context.state[_NAME]["data"], key)
-        reply = site.answer(data)
-    else:
-        site = new_site()
-        reply = site.start()
-    context.state[_NAME] = _record(site.to_bytes())
+    told: bytes = message.content[_NAME]["data"]
+    site = Site.from_bytes(context.state[_NAME]["data"], key) if told else new_site()
+    reply = site.answer(told) if told else site.start()
+    context.state[_NAME] = ConfigRecord({"data": site.to_bytes()})
     return Message(_content(reply), reply_to=message)
 
 
@@ -59,35 +53,25 @@ def run(grid: Any, coordinator: Coordinator, timeout: float | None = None) -> Kn
     timeout : float, optional
         Seconds to wait in each step; a node that has not replied by then has dropped out.
     """
-    from flwr.app import Message, MessageType
+    from flwr.app import Message
 
     nodes: dict[str, int] = {}
-    outgoing = dict.fromkeys(grid.get_node_ids(), b"")
+    told = dict.fromkeys(grid.get_node_ids(), b"")
     while coordinator.step:
-        letters = [
-            Message(_content(data), node, MessageType.QUERY) for node, data in outgoing.items()
-        ]
+        letters = [Message(_content(data), node, "query") for node, data in told.items()]
         for reply in grid.send_and_receive(letters, timeout=timeout):
-            if reply.has_error():
-                warnings.warn(f"A node has failed: {reply.error.reason}", stacklevel=2)
-                continue
             try:
+                if reply.has_error():
+                    raise FederationError(f"A node has failed: {reply.error.reason}")
                 name = coordinator.take(reply.content[_NAME]["data"])
-            except FederationError as error:
-                warnings.warn(f"A message is refused: {error}", stacklevel=2)
-            else:
                 nodes[name] = reply.metadata.src_node_id
-        outgoing = {nodes[name]: data for name, data in coordinator.next().items()}
+            except FederationError as error:
+                warnings.warn(str(error), stacklevel=2)
+        told = {nodes[name]: data for name, data in coordinator.next().items()}
     return coordinator.knowledge
 
 
-def _record(data: bytes) -> Any:
-    from flwr.app import ConfigRecord
-
-    return ConfigRecord({"data": data})
-
-
 def _content(data: bytes) -> Any:
-    from flwr.app import RecordDict
+    from flwr.app import ConfigRecord, RecordDict
 
-    return RecordDict({_NAME: _record(data)})
+    return RecordDict({_NAME: ConfigRecord({"data": data})})

@@ -1,100 +1,114 @@
 """Messages as bytes: the file format of `traceless.files.container`, signed by the site.
 
-    message of a site = Ed25519 over PAE(type, body) ‖ body         PAE: DSSE's encoding
+    message of a site = Ed25519 over the body, as DSSE encodes it ‖ body
     body              = a safetensors file of kind "federation STEP", with a hash of its own
 
-Messages of the coordinator are bodies: it has no key, because nothing depends on its word.
+Each names its round: before the keys of all sites are known, the digest of the agreement. Messages
+of the coordinator are bodies: it has no key, because nothing depends on its word. What is read is
+of the types below, whatever was sent; bytes are in hexadecimal.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-    Ed25519PrivateKey,
-    Ed25519PublicKey,
-)
-from numpy.typing import NDArray
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from traceless.exceptions import FederationError, FileError
-from traceless.federation.agreement import Agreement
+from traceless.exceptions import FederationError
+from traceless.federation.agreement import Agreement, require
 from traceless.files import container, facts
+from traceless.store.envelope import signed_bytes
 
-_TYPE = b"application/vnd.traceless.federation+safetensors"
-_SIGNATURE = 64
+_TYPE = "application/vnd.traceless.federation+safetensors"
+_SIGNATURE = 64  # bytes
+_HEX = re.compile("(?:[0-9a-f]{2})*").fullmatch
 
-# what a site sends, and what it is answered
-SENT = {
-    "keys": {"agreement", "site", "state", "share_key", "mask_key"},
-    "shares": {"round", "site", "boxes", "commitments"},
-    "sums": {"round", "site", "included"},
-    "survivors": {"round", "site", "survivors"},
-    "opened": {"round", "site", "shares"},
+# what a site sends, what it is told next, and so on, beside the round; a dict has bytes by site
+FACTS: dict[str, dict[str, type]] = {
+    "keys": {"site": str, "state": str, "share_key": str, "mask_key": str, "b_digest": str},
+    "roster": {"keys": dict},
+    "shares": {"site": str, "boxes": dict},
+    "delivery": {"present": list, "boxes": dict},
+    "sums": {"site": str, "signature": str},
+    "survivors": {"survivors": list, "signatures": dict},
+    "signature": {"site": str, "signature": str},
+    "signatures": {"signatures": dict},
+    "opened": {"site": str, "shares": dict},
 }
-INCLUDED = {"included": {"round", "site", "present"}}  # inside of a message with sums
-ANSWERED = {
-    "roster": {"messages"},
-    "delivery": {"round", "present", "boxes"},
-    "survivors": {"round", "survivors", "included"},
-    "signatures": {"round", "messages"},
-}
+SENT, TOLD = ([*[*FACTS][first::2], ""] for first in (0, 1))  # "" when all is done
 
 
-class Message(NamedTuple):
-    """What a message says: its facts, and its sums if it has any."""
-
-    facts: dict[str, Any]
-    sums: NDArray[np.int64] | None
-
-
-def body(step: str, facts: Mapping[str, Any], sums: Any = None) -> bytes:
+def body(step: str, round_: str, facts: Mapping[str, Any], sums: Any = None) -> bytes:
     """A message without a signature."""
     tensors = {} if sums is None else {"sums": sums.view(np.int64)}
-    return container.encoded(f"federation {step}", facts, tensors)
+    return container.encoded(f"federation {step}", {**facts, "round": round_}, tensors)
 
 
-def signed(key: Ed25519PrivateKey, body: bytes) -> bytes:
-    """A message with the signature of a site."""
-    return key.sign(_encoded(body)) + body
+def list_of(step: str, round_: str, names: list[str]) -> bytes:
+    """The bytes that sites sign, in this step, under a list of sites."""
+    return body(f"list of {step}", round_, {"sites": names})
 
 
-def read(data: bytes, step: str, names: Mapping[str, set[str]]) -> Message:
-    """A message without a signature, which must be of this step."""
-    try:
-        found = container.parsed(data, f"This message ({step})")
-        kind = found.kind.removeprefix("federation ")
-        if kind != step:
-            raise FederationError(
-                f"Expected a message {step!r}, got {kind!r}: it is of another step, or came twice."
-            )
-        facts.only(found.tensors, *(["sums"] if step == "sums" else []))
-        said = facts.named(found.facts, names[step])
-    except (FileError, ValueError) as error:
-        raise FederationError(f"A message is refused: {error}") from None
-    return Message(said, found.tensors.get("sums"))
+def signature(key: Ed25519PrivateKey, body: bytes) -> bytes:
+    """The signature of a site."""
+    return key.sign(signed_bytes(body, _TYPE))
 
 
-def read_signed(
-    data: bytes, step: str, agreement: Agreement, names: Mapping[str, set[str]] = SENT
-) -> Message:
-    """A message of a site, with its signature checked."""
-    message = read(data[_SIGNATURE:], step, names)
-    name = message.facts["site"]
-    if not isinstance(name, str) or name not in agreement.sites:
-        raise FederationError(f"{facts.short(name)} is none of the sites that were agreed on.")
-    public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(agreement.sites[name]))
-    try:
-        public.verify(data[:_SIGNATURE], _encoded(data[_SIGNATURE:]))
-    except InvalidSignature:
-        raise FederationError(
-            f"A message {step!r} in the name of {name!r} does not have its signature: it is "
-            "forged, or was changed on the way. Ask the site for it again."
-        ) from None
-    return message
+def check_signatures(terms: Agreement, names: Any, signatures: Any, body: bytes) -> None:
+    """Raise unless each of these sites has signed these bytes."""
+    data = signed_bytes(body, _TYPE)
+    for name in names:
+        require(name in terms.sites, f"{facts.short(name)} is none of the sites agreed on.")
+        public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(terms.sites[name]))
+        try:
+            public.verify(bytes.fromhex(signatures.get(name, "")), data)
+        except InvalidSignature:
+            said = "it is forged, was changed on the way, or different sites were shown other lists"
+            raise FederationError(f"{name!r} has not signed this: {said}.") from None
 
 
-def _encoded(body: bytes) -> bytes:
-    return b"DSSEv1 %d %b %d %b" % (len(_TYPE), _TYPE, len(body), body)
+def read(data: bytes, step: str, round_: str) -> dict[str, Any]:
+    """The facts of a message, which must be of this step and round, and its sums if it has any."""
+    found, types = container.parsed(data, "It"), {"round": str, **FACTS[step]}
+    kind = facts.short(found.kind.removeprefix("federation "))
+    require(kind == repr(step), f"it is a message {kind}, which came twice, too early or too late.")
+    facts.only(found.tensors, *(["sums"] if step == "sums" else []))
+    said = facts.named(found.facts, {*types})
+    right = all(_is(types[name], value) for name, value in said.items())
+    require(right, "a fact is of another type, or not in order.")
+    require(said["round"] == round_, "it is of another round, or of other terms.")
+    return said | found.tensors
+
+
+def read_signed(data: bytes, step: str, round_: str, agreement: Agreement) -> dict[str, Any]:
+    """The same of a message of a site, with its signature checked."""
+    found, signature = read(data[_SIGNATURE:], step, round_), data[:_SIGNATURE].hex()
+    check_signatures(agreement, [found["site"]], {found["site"]: signature}, data[_SIGNATURE:])
+    return found
+
+
+def roster(agreement: Agreement, keys: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """What each site has said in its first message."""
+    sent, first = map(bytes.fromhex, keys.values()), agreement.digest
+    out = {f["site"]: f for f in (read_signed(data, "keys", first, agreement) for data in sent)}
+    require(out.keys() == keys.keys(), "it has a site twice, or under another name.")
+    require(len(out) >= agreement.survivors, f"it has {len(out)} sites, which are too few.")
+    return out
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a value in JSON's types."""
+    return sha256(container.canonical_json(value).encode()).hexdigest()
+
+
+def _is(type_: type, value: Any) -> bool:
+    if type(value) is not type_ or not isinstance(value, dict | list):
+        return type(value) is type_
+    items = [*value.values()] if isinstance(value, dict) else value
+    texts = {*map(type, items)} <= {str}
+    return texts and (items == sorted({*items}) if type_ is list else all(map(_HEX, items)))
