@@ -34,13 +34,13 @@ def answer(message: Any, context: Any, key: Any, new_site: Callable[[], Site]) -
     new_site : callable() -> Site
         The site at the beginning of a round.
     """
-    from flwr.app import ConfigRecord, Message
+    from flwr.app import ConfigRecord, Message, RecordDict
 
     told: bytes = message.content[_NAME]["data"]
     site = Site.from_bytes(context.state[_NAME]["data"], key) if told else new_site()
-    reply = site.answer(told) if told else site.start()
+    reply = ConfigRecord({"data": site.answer(told) if told else site.start()})
     context.state[_NAME] = ConfigRecord({"data": site.to_bytes()})
-    return Message(_content(reply), reply_to=message)
+    return Message(RecordDict({_NAME: reply}), reply_to=message)
 
 
 def run(grid: Any, coordinator: Coordinator, timeout: float | None = None) -> Knowledge:
@@ -53,12 +53,12 @@ def run(grid: Any, coordinator: Coordinator, timeout: float | None = None) -> Kn
     timeout : float, optional
         Seconds to wait in each step; a node that has not replied by then has dropped out.
     """
-    from flwr.app import Message
+    from flwr.app import ConfigRecord, Message, RecordDict
 
-    nodes: dict[str, int] = {}
-    told = dict.fromkeys(grid.get_node_ids(), b"")
+    told, nodes = dict.fromkeys(grid.get_node_ids(), b""), dict[str, int]()
     while coordinator.step:
-        letters = [Message(_content(data), node, "query") for node, data in told.items()]
+        sent = {node: RecordDict({_NAME: ConfigRecord({"data": told[node]})}) for node in told}
+        letters = [Message(content, node, "query") for node, content in sent.items()]
         for reply in grid.send_and_receive(letters, timeout=timeout):
             try:
                 if reply.has_error():
@@ -69,9 +69,3 @@ def run(grid: Any, coordinator: Coordinator, timeout: float | None = None) -> Kn
                 warnings.warn(str(error), stacklevel=2)
         told = {nodes[name]: data for name, data in coordinator.next().items()}
     return coordinator.knowledge
-
-
-def _content(data: bytes) -> Any:
-    from flwr.app import ConfigRecord, RecordDict
-
-    return RecordDict({_NAME: ConfigRecord({"data": data})})
