@@ -5,18 +5,19 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo core sanitize test test-plain coverage test-spark test-torch test-ray lint bench dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo core sanitize test test-plain coverage test-spark test-torch test-ray test-flower lint bench dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    learn, forget, and prove it on scikit-learn's digits (writes demo.png)"
 	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java;"
 	@echo "             make coverage which lines the tests reach;"
-	@echo "             make test-torch those of tensors, which install torch; make test-ray with Ray (80 MB)"
+	@echo "             make test-torch those of tensors, which install torch; make test-ray with Ray (80 MB);"
+	@echo "             make test-flower a round over Flower, in an environment of its own"
 	@echo "make core    compile the core again; make sanitize tests it under ASan and UBSan (Linux);"
 	@echo "             make test-plain tests what it computes without it"
 	@echo "make bench   speed and memory of learning in one go, against scikit-learn; the others are make bench-NAME:"
-	@echo "             accuracy, cross_validation, engines, everyday, gpu, out_of_core, paths, penalties, probabilities,"
+	@echo "             accuracy, cross_validation, engines, everyday, federation, gpu, out_of_core, paths, penalties, probabilities,"
 	@echo "             refitting, scores, solves, starting, store, updates; make bench-report runs all and writes docs/benchmarks.md"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
@@ -101,6 +102,14 @@ test-torch: $(VENV)/with-test
 test-ray: $(VENV)/with-test
 	$(BIN)/python -c "import ray.data" 2>/dev/null || $(PIP) install 'ray[data]>=2.9'
 	$(BIN)/python -m pytest tests/sources/test_streams.py
+
+# Flower asks for older versions of what others use, so it has an environment of its own
+FLOWER ?= flwr[simulation]
+test-flower:
+	$(MAKE) --no-print-directory VENV=.venv-flower .venv-flower/with-store
+	.venv-flower/bin/python -c "import flwr, pytest" 2>/dev/null || \
+	  .venv-flower/bin/python -m pip -q install hypothesis pandas pytest pytest-timeout '$(FLOWER)'
+	.venv-flower/bin/python -m pytest tests/federation/test_flower.py
 
 test-spark: $(VENV)/with-test $(VENV)/with-spark
 	$(BIN)/python -m pytest tests/sources/test_spark.py

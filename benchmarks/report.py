@@ -47,6 +47,7 @@ TITLES = {
     "refitting": "When refitting is faster",
     "probabilities": "Probabilities",
     "store": "What a store costs",
+    "federation": "Sites that share a model and nothing else",
     "out_of_core": "Rows that do not fit into memory",
     "engines": "Dask and Spark",
     "gpu": "On a GPU",

@@ -128,7 +128,7 @@ def test_a_site_keeps_no_secrets_after_the_round():
             site.answer(b"")
         with pytest.raises(FederationError, match="started before"):
             site.start()
-        assert json.dumps(site.receipt())
+        assert json.dumps(site.summed())
 
 
 def test_what_is_no_site_is_refused():
@@ -138,7 +138,7 @@ def test_what_is_no_site_is_refused():
     with pytest.raises(FederationError, match="does not have this key"):
         Site(agreement, "site0", key_of("site1"), of(rows(), [0, 7] * 6))
     with pytest.raises(FederationError, match="has not signed"):
-        sites["site0"].receipt()
+        sites["site0"].summed()
 
 
 # --- what two totals show ----------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_what_is_no_site_is_refused():
 def after(pieces, **terms):
     agreement, sites = team(pieces, **terms)
     play(agreement, sites)
-    return {name: site.receipt() for name, site in sites.items()}
+    return {name: site.summed() for name, site in sites.items()}
 
 
 @pytest.mark.parametrize("changes", range(5))
@@ -176,9 +176,9 @@ def test_a_site_does_not_leave_alone():
 def test_each_earlier_total_counts():
     first = four(lambda k: of(rows(), [0, 7] * 6))
     second = four(lambda k: of(rows(), [0, 7] * 6))
-    receipts = [after(first), after(second)]
+    totals = [after(first), after(second)]
     third = first | {"site3": second["site3"]}
-    agreement, sites = team(third, receipts)
+    agreement, sites = team(third, totals)
     with pytest.raises(FederationError, match="without site3 would"):
         play(agreement, sites)
 

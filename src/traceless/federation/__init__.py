@@ -29,6 +29,11 @@ True
 >>> clf = LSSVC().merge(coordinator.knowledge)
 """
 
+try:
+    import cryptography  # noqa: F401
+except ImportError as error:
+    raise ImportError("A federation needs cryptography: pip install 'traceless[store]'") from error
+
 from traceless.federation.agreement import Agreement
 from traceless.federation.coordinator import Coordinator
 from traceless.federation.site import Site, public_key

@@ -47,6 +47,11 @@ def require(condition: Any, otherwise: str) -> None:
         raise FederationError(otherwise)
 
 
+def digest(value: Any) -> str:
+    """SHA-256 of a value in JSON's types."""
+    return sha256(canonical_json(value).encode()).hexdigest()
+
+
 @dataclass(frozen=True)
 class Agreement:
     """The terms of a round. All sites and the coordinator need the same; `digest` compares them.
@@ -59,7 +64,7 @@ class Agreement:
         Of the feature map, as `Knowledge` has it.
     task : {"classification", "regression", "multilabel"}
     responses : sequence
-        All class labels that any site may have, in order; otherwise as `Knowledge` has them.
+        All class labels that any site may have; otherwise as `Knowledge` has them.
     n_outputs : int
         Features of the map.
     colluding : int, optional
@@ -110,20 +115,18 @@ class Agreement:
         n, keys = len(self.sites), [*self.sites.values()]
         right = len({*keys}) == n and {*map(len, keys)} == {64} and {*"".join(keys)} <= _HEX
         require(right, "Each site needs a public key of its own, of 64 hexadecimal digits.")
-        set_ = object.__setattr__
-        set_(self, "sites", dict(sorted(self.sites.items())))
-        set_(self, "responses", saving.labels_from(self.responses))
         c = self.colluding if self.colluding >= 0 else n // 3
         d = self.dropouts if self.dropouts >= 0 else max(0, (n - c - 1) // 2)
         changes = self.minimum_changes if self.minimum_changes >= 0 else c + 2
-        for name, value in {"colluding": c, "dropouts": d, "minimum_changes": changes}.items():
-            set_(self, name, value)
+        vars(self).update(colluding=c, dropouts=d, minimum_changes=changes)
+        vars(self).update(sites=dict(sorted(self.sites.items())))
+        vars(self).update(responses=tuple(sorted(saving.labels_from(self.responses))))
         right = n >= 3 and 2 * (n - d) > n + c and n - d - c >= 2  # of two, each sees the other
         said = f"Of {n} sites {c} cannot collude and {d} drop out: two lists could be signed,"
         require(right, f"{said} or a total show one honest site. Have more sites, or allow fewer.")
 
     @classmethod
-    def like(cls, piece: Knowledge, sites: Any, responses: Any = None, **terms: Any) -> Self:
+    def like(cls, piece: Knowledge, sites: Mapping[str, str], **terms: Any) -> Self:
         """The terms for sums like these.
 
         Parameters
@@ -131,13 +134,11 @@ class Agreement:
         piece : Knowledge
             Of any site, or of made-up rows: only its form is used.
         sites : mapping of str to str
-        responses : sequence, optional
-            All class labels, if the piece does not have all.
         **terms
-            All other parameters.
+            All other parameters, and the responses, if the piece does not have all classes.
         """
-        names = piece.responses if responses is None else tuple(sorted(responses))
-        form = {"classwise": piece.classwise, "fingerprint": piece.fingerprint is not None} | terms
+        names, prints = terms.pop("responses", piece.responses), piece.fingerprint is not None
+        form = {"classwise": piece.classwise, "fingerprint": prints} | terms
         return cls(sites, piece.specification, piece.task, names, piece.n_outputs, **form)
 
     @property
@@ -156,7 +157,7 @@ class Agreement:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the terms, in hexadecimal: what each site's keys are bound to."""
-        return sha256(b"traceless federation 1\0" + self.to_json().encode()).hexdigest()
+        return digest(["traceless federation 1", self.to_json()])
 
     # --- sums as numbers that can be masked ------------------------------------------------
 
@@ -174,8 +175,7 @@ class Agreement:
         """The sums of a site as numbers modulo 2^64 or 2^128, one limb or two in a first axis."""
         n_limbs = 2 if self.wide else 1
         self._check(piece)
-        if piece.task == "classification":
-            piece = piece._with(tuple(self.responses))
+        piece = piece._with(tuple(self.responses))
         total = integers.shifted(piece.total, self.weight_bits - piece.weight_bits)
         largest = int(np.asarray(total).max(initial=0))  # on the diagonal, a sum of squares
         fits = largest * len(self.sites) < 2 ** (64 * n_limbs - 1)

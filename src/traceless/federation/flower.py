@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from traceless.exceptions import FederationError
+from traceless.federation.agreement import require
 from traceless.federation.coordinator import Coordinator
 from traceless.federation.site import Site
 from traceless.knowledge import Knowledge
@@ -61,10 +62,8 @@ def run(grid: Any, coordinator: Coordinator, timeout: float | None = None) -> Kn
         letters = [Message(content, node, "query") for node, content in sent.items()]
         for reply in grid.send_and_receive(letters, timeout=timeout):
             try:
-                if reply.has_error():
-                    raise FederationError(f"A node has failed: {reply.error.reason}")
-                name = coordinator.take(reply.content[_NAME]["data"])
-                nodes[name] = reply.metadata.src_node_id
+                require(not reply.has_error(), f"A node has failed: {reply}")
+                nodes[coordinator.take(reply.content[_NAME]["data"])] = reply.metadata.src_node_id
             except FederationError as error:
                 warnings.warn(str(error), stacklevel=2)
         told = {nodes[name]: data for name, data in coordinator.next().items()}

@@ -11,8 +11,6 @@ of the types below, whatever was sent; bytes are in hexadecimal.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -43,7 +41,7 @@ FACTS: dict[str, dict[str, type]] = {
 SENT, TOLD = ([*[*FACTS][first::2], ""] for first in (0, 1))  # "" when all is done
 
 
-def body(step: str, round_: str, facts: Mapping[str, Any], sums: Any = None) -> bytes:
+def body(step: str, round_: str, facts: dict[str, Any], sums: Any = None) -> bytes:
     """A message without a signature."""
     tensors = {} if sums is None else {"sums": sums.view(np.int64)}
     return container.encoded(f"federation {step}", {**facts, "round": round_}, tensors)
@@ -68,8 +66,8 @@ def check_signatures(terms: Agreement, names: Any, signatures: Any, body: bytes)
         try:
             public.verify(bytes.fromhex(signatures.get(name, "")), data)
         except InvalidSignature:
-            said = "it is forged, was changed on the way, or different sites were shown other lists"
-            raise FederationError(f"{name!r} has not signed this: {said}.") from None
+            said = f"{name!r} has not signed this: it is forged, was changed, or is another list."
+            raise FederationError(said) from None
 
 
 def read(data: bytes, step: str, round_: str) -> dict[str, Any]:
@@ -92,7 +90,7 @@ def read_signed(data: bytes, step: str, round_: str, agreement: Agreement) -> di
     return found
 
 
-def roster(agreement: Agreement, keys: Mapping[str, str]) -> dict[str, dict[str, str]]:
+def roster(agreement: Agreement, keys: dict[str, str]) -> dict[str, dict[str, str]]:
     """What each site has said in its first message."""
     sent, first = map(bytes.fromhex, keys.values()), agreement.digest
     out = {f["site"]: f for f in (read_signed(data, "keys", first, agreement) for data in sent)}
@@ -101,14 +99,7 @@ def roster(agreement: Agreement, keys: Mapping[str, str]) -> dict[str, dict[str,
     return out
 
 
-def digest(value: Any) -> str:
-    """SHA-256 of a value in JSON's types."""
-    return sha256(container.canonical_json(value).encode()).hexdigest()
-
-
 def _is(type_: type, value: Any) -> bool:
-    if type(value) is not type_ or not isinstance(value, dict | list):
-        return type(value) is type_
-    items = [*value.values()] if isinstance(value, dict) else value
-    texts = {*map(type, items)} <= {str}
-    return texts and (items == sorted({*items}) if type_ is list else all(map(_HEX, items)))
+    items = [*value.values()] if isinstance(value, dict) else [value] if type_ is str else value
+    texts = type(value) is type_ and {*map(type, items)} <= {str}
+    return texts and (all(map(_HEX, items)) if type_ is dict else items == sorted({*items}))

@@ -27,11 +27,10 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from traceless.exceptions import FederationError
 from traceless.federation import masks, messages
-from traceless.federation.agreement import Agreement, require
+from traceless.federation.agreement import Agreement, digest, require
 from traceless.files import container
 from traceless.knowledge import Knowledge
 
-_KIND = "federation site"
 _NONCE = bytes(12)  # each key is used once
 
 
@@ -48,7 +47,7 @@ class Site:
     knowledge : Knowledge
         What it gives to the total: ``model.knowledge_``.
     earlier : iterable of dict
-        The `receipt` of each earlier round, so that no two totals show a single site.
+        What `summed` has said in each earlier round, so that no two totals show a single site.
 
     Examples
     --------
@@ -61,23 +60,22 @@ class Site:
         ours = agreement.sites.get(name) == public_key(key)
         require(ours, f"The agreement does not have this key for the site {name!r}.")
         self.agreement, self.name, self._key = agreement, name, key
-        self._words, digest, receipts = agreement.words(knowledge), knowledge.digest(), [*earlier]
-        same = [receipt["state"] for receipt in receipts if receipt["digest"] == digest]
+        self._words, sums, earlier = agreement.words(knowledge), knowledge.digest(), [*earlier]
+        same = [total["state"] for total in earlier if total["digest"] == sums]
         self._facts: dict[str, Any] = {
             "expects": "roster",
             "round": agreement.digest,
-            "digest": digest,
+            "digest": sums,
             "state": same[0] if same else secrets.token_hex(16),
-            "earlier": [receipt["survivors"] for receipt in receipts],
+            "earlier": [total["survivors"] for total in earlier],
             **{name: secrets.token_hex(32) for name in ("b", "mask_key", "share_key")},
         }
 
     def start(self) -> bytes:
         """The first message to the coordinator."""
-        facts = self._facts
-        require(facts["expects"] == "roster", "This site has started before.")
-        said = {name: masks.public(facts[name]) for name in ("share_key", "mask_key")}
-        said |= {"state": facts["state"], "b_digest": messages.digest(facts["b"])}
+        require(self._facts["expects"] == "roster", "This site has started before.")
+        said = {name: masks.public(self._facts[name]) for name in ("share_key", "mask_key")}
+        said |= {"state": self._facts["state"], "b_digest": digest(self._facts["b"])}
         return self._signed("keys", said)
 
     def answer(self, message: bytes) -> bytes:
@@ -93,21 +91,23 @@ class Site:
         self.__dict__ = draft.__dict__
         return answer
 
-    def receipt(self) -> dict[str, Any]:
-        """Which sites were in the total; keep it, and give it to `Site` in later rounds."""
+    def summed(self) -> dict[str, Any]:
+        """Which sites are in the total; keep it, and give it to `Site` in later rounds."""
         require("survivors" in self._facts, "This site has not signed a list of survivors yet.")
         return {name: self._facts[name] for name in ("state", "digest", "survivors")}
 
     def to_bytes(self) -> bytes:
         """The site as bytes, to go on in another process. They hold secrets: keep them private."""
         terms = {"agreement": self.agreement.to_json(), "name": self.name, "facts": self._facts}
-        return container.encoded(_KIND, terms, {"words": self._words.T.view(np.int64)})
+        return container.encoded("federation site", terms, {"words": self._words.T.view(np.int64)})
 
     @classmethod
     def from_bytes(cls, data: bytes, key: Ed25519PrivateKey) -> Self:
         """The site of `to_bytes`. Never go back to older ones: it would answer twice."""
         kept, site = container.parsed(data, "What was kept of this site"), cls.__new__(cls)
-        require(kept.kind == _KIND, f"These are bytes of kind {kept.kind!r}, not of a site.")
+        require(
+            kept.kind == "federation site", f"These are bytes of kind {kept.kind!r}, not of a site."
+        )
         site.agreement = Agreement(**container.parsed_json(kept.facts["agreement"]))
         site.name, site._facts, site._key = kept.facts["name"], kept.facts["facts"], key
         site._words = kept.tensors["words"].view(np.uint64).T
@@ -121,7 +121,7 @@ class Site:
         require(mine, "it does not have the keys of this site.")
         k, t = self.agreement.neighbours(len(roster))
         chosen = sorted(secrets.SystemRandom().sample(sorted(roster.keys() - {self.name}), k))
-        facts |= {"roster": roster, "round": messages.digest(roster), "chosen": chosen, "enough": t}
+        facts |= {"roster": roster, "round": digest(roster), "chosen": chosen, "enough": t}
         keys = {name: self.agreement.sites[name] for name in chosen}
         of_b, of_s = (masks.shares(facts[seed], keys, t) for seed in ("b", "mask_key"))
         for name in chosen:
