@@ -488,10 +488,48 @@ void twofold_solve(In<double, 3> A, Out<double, 3> B) {
     for (int64_t k = 0; k < i; ++k) less(k, i, i * J + k);
 }
 
+typedef double Lanes __attribute__((vector_size(64), aligned(8)));  // rows side by side
+const int SIDE = 4;                                                 // so many of them
+
+// ‖A_c (z - M_c)‖² of columns z and each class c, A_c lower triangles; ‖A z - M_c‖² where there is one A.
+// Sums are added up from the first to the last term, so that they are the same on every machine.
+WIDEST void squared_distances(const double *z, const double *A, const double *M, bool shared, int64_t D, int64_t K,
+                              int64_t n, double *out) {
+  std::vector<double> memory(3 * 8 * SIDE * D);
+  Lanes *x = (Lanes *)memory.data(), *moved = shared ? x : x + SIDE * D, *own = x + 2 * SIDE * D;
+  for (int64_t first = 0; first < n; first += 8 * SIDE) {
+    const int64_t rows = std::min<int64_t>(8 * SIDE, n - first);
+    for (int64_t j = 0; j < D; ++j) std::memcpy(x + SIDE * j, z + j * n + first, 8 * rows);
+    for (int64_t c = 0; c < K; ++c) {
+      const double *m = M + c * D, *a = A + (shared ? 0 : c * D * D);
+      Lanes total[SIDE] = {};
+      for (int64_t j = 0; j < D && !shared; ++j)
+        for (int l = 0; l < SIDE; ++l) moved[SIDE * j + l] = x[SIDE * j + l] - m[j];
+      for (int64_t i = 0; i < D; ++i, a += D) {
+        Lanes t[SIDE];
+        for (int l = 0; l < SIDE; ++l) t[l] = shared && c ? own[SIDE * i + l] : moved[l] * a[0];
+        for (int64_t j = 1; j <= i && !(shared && c); ++j)
+          for (int l = 0; l < SIDE; ++l) t[l] += moved[SIDE * j + l] * a[j];
+        for (int l = 0; l < SIDE; ++l) {
+          own[SIDE * i + l] = t[l];
+          if (shared) t[l] -= m[i];
+          total[l] += t[l] * t[l];
+        }
+      }
+      std::memcpy(out + c * n + first, total, 8 * rows);
+    }
+  }
+}
+
+void distances(In<double, 2> z, In<double, 3> A, In<double, 2> M, Out<double, 2> out) {
+  squared_distances(z.data(), A.data(), M.data(), A.shape(0) == 1, z.shape(0), M.shape(0), z.shape(1), out.data());
+}
+
 }  // namespace
 
 void bind_solve(nb::module_ &m) {
   def(m, "advance", advance), def(m, "digits", digits), def(m, "residual", residual), def(m, "matrix", matrix);
   def(m, "leading", leading), def(m, "decide", decide);
   def(m, "twofold_factor", twofold_factor), def(m, "twofold_solve", twofold_solve);
+  def(m, "distances", distances);
 }

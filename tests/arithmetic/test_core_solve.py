@@ -131,3 +131,11 @@ def test_twofold_factors(seed, J):
     agree("twofold_solve", [B], A, B)
     A[0, J // 2, J // 2] = -1.0
     agree("twofold_factor", [A], A, J, 1, seen=np.size)
+
+
+@examples(60)
+@given(seeds, sizes, st.integers(1, 6), st.integers(0, 40), st.booleans())
+def test_distances(seed, K, D, n, shared):
+    rng = np.random.default_rng(seed)
+    A, M = np.tril(rng.normal(size=(1 if shared else K, D, D))), rng.normal(size=(K, D))
+    agree("distances", [out := np.empty((K, n))], rng.normal(size=(D, n)), A, M, out)

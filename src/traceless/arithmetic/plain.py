@@ -245,6 +245,17 @@ def _two(numbers: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
     return both, lengths.astype(np.int64)
 
 
+def distances(z: Floats, A: Floats, M: Floats, out: Floats) -> None:
+    """‖A_c (z - M_c)‖² of each class and column, or ‖A z - M_c‖² where there is one A."""
+    for c, m in enumerate(M[:, :, None]):
+        x, own = (z, A[0]) if len(A) == 1 else (z - m, A[c])
+        t = x[0] * own[:, :1]
+        for j in range(1, len(x)):
+            t[j:] += x[j] * own[j:, j, None]
+        squares = (t - m if len(A) == 1 else t) ** 2
+        out[c] = sum(squares[1:], squares[0])
+
+
 # twofold numbers, high + low: about 106 bits (Dekker 1971, Knuth)
 
 
