@@ -7,9 +7,8 @@ one estimator wait for each other; readers never wait.
 
 An interrupt (Ctrl-C) may come between any two instructions, also between the assignment and the
 caller's next line: as with any commit, an answer may be lost after it. The call then raises
-KeyboardInterrupt, and the estimator is wholly the new one; its digest says which of the two it is.
-Nothing in Python could tell the caller more: whatever came after the assignment, and undid it, could
-be interrupted too.
+KeyboardInterrupt, and the estimator is wholly the new one; its digest tells which it is. Whatever
+came after the assignment, and undid it, could be interrupted too.
 
 A method that reads several attributes reads them from a `snapshot`: the estimator as it is now,
 which later changes leave alone.

@@ -208,37 +208,29 @@ class _System:
         bound, places = self.bound(np.abs(V[0]), x - self.places)
         # where coefficients are large, first digits count 2^extra: A is multiplied by as much
         extra = max(0, int((np.frexp(bound)[1] + places).max()) - _DIGIT)
-        weight, ridge, down = (
-            limbs(self.weight << extra),
-            limbs(self.whole << extra),
-            self.places + extra,
-        )
-        size = 64 * max(len(self.S) + len(weight), len(ridge)) + 64 + far
+        weight, ridge = limbs(self.weight << extra), limbs(self.whole << extra)
+        down, size = self.places + extra, 64 * max(len(self.S) + len(weight), len(ridge)) + 64 + far
         found, smallest = _Solution(self, Q.shape, intercept, extra, far), np.full((2, K), 2**62)
         threads, moved = _THREADS if self.S.size * K > _WORTH else 1, bool(self.m.any())
         for step in itertools.count(1):
             y, x, K = factor.solve(V) / self.mantissa, x - down, len(x)
-            tops, s, d = (
-                np.empty((2, K), np.int64),
-                np.empty(K, np.int64),
-                np.empty((J, K), np.int64),
-            )
-            last = np.empty((2, K), np.uint64)
+            tops, s = np.empty((2, K), np.int64), np.empty(K, np.int64)
+            D, last = np.empty((1, J, K), np.uint64), np.empty((2, K), np.uint64)
+            d = D[0].view(np.int64)
             fit = core.digits(y, self.e, self.m, x, _DIGIT, tops, s, d, last)
             if not fit or not (smallest - (tops - found.E) >= _LEAST_GAIN).any(axis=0).all():
                 raise LinAlgError
             smallest = np.minimum(smallest, tops - found.E)
-            found.extend(s, d, last)
+            found.extend(s, D, last)
             rest = None
             if step > _LOOK:
-                c = np.ldexp(d, -np.maximum(x + s - e, -2000))
-                rest = factor.rest(V, c * self.mantissa)
+                c = np.ldexp(d, -np.maximum(x + s - e, -2000)) * self.mantissa
+                rest = factor.rest(V, c)
             if rest is not None and found.decides(rest, x + s):
                 return found.Z
             R = _room(R, max(int((x + s).max()) + down + int(self.e.max()) + far, size) + far + 2)
-            core.residual(
-                R, s, self.S, _limbs(d), last if moved else last[:0], weight, ridge, threads
-            )
+            last = last if moved else last[:0]
+            core.residual(R, s, self.S, D, last, weight, ridge, threads)
             V, x = self._leading(R)
             if step >= _LOOK:
                 if rest is None and found.decides(np.abs(V[0]), x - down):
@@ -282,11 +274,11 @@ class _Solution:
         self.cramer = int((2 * system.e + 3 + system.places).sum())  # of det A, or more
         self.Z = np.full((J + intercept, K), np.nan)
 
-    def extend(self, s: NDArray[np.int64], d: Integers, last: Limbs) -> None:
-        """X ← 2^s X + d, and with `last` for the intercept of features as they were."""
+    def extend(self, s: NDArray[np.int64], D: Limbs, last: Limbs) -> None:
+        """X ← 2^s X + D, and with `last` for the intercept of features as they were."""
         self.E, self.bits = self.E + s, self.bits + int(s.max()) + 1
         self.X = _room(self.X, self.bits)
-        core.advance(self.X, s, _limbs(d), _ONE)
+        core.advance(self.X, s, D, _ONE)
         if self.intercept:
             self.moved = _room(self.moved, self.bits + self.far)
             core.advance(self.moved, s, last[:, None], _ONE)
