@@ -168,8 +168,10 @@ def _sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
         if any(isinstance(v, bool | np.bool_) for v in one_of_each):  # 1 == True
             check_one_type(tuple(map(label_of, one_of_each)))
     try:
+        if len(y) <= _PART:
+            return np.unique(y)
         found = [np.unique(y[start : start + _PART]) for start in range(0, len(y), _PART)]
-        return np.unique(np.concatenate([y[:0], *found]))
+        return np.unique(np.concatenate(found))
     except TypeError as error:
         raise TypeError(f"Class labels must be of one sortable type: {error}.") from None
 
