@@ -299,7 +299,7 @@ def solutions(device, patch):
             whole = np.array([int(v) for v in rng.integers(1, 2**40, J)], dtype=object)
             ridge = Ridge.of_fractions(whole, 3 * 7 * 2**11)
         m = cholesky.whole_means(S) if ridge.is_free else None
-        moved = S if m is None else shifted(S, m)
+        moved = S if m is None else shifted(S, S, m)[0]
         for asked in (False, m is not None):
             expected = solve(S, ridge, Q, m, asked)
             both = np.column_stack([S, Q])
