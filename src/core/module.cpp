@@ -6,4 +6,5 @@ NB_MODULE(_core, m) {
   bind_sums(m);
   bind_solve(m);
   bind_scores(m);
+  bind_path(m);
 }
