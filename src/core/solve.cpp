@@ -8,11 +8,6 @@
 // 2^(64 limbs): whoever calls gives them limbs enough.
 #include "core.h"
 
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define WIDEST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define WIDEST
-#endif
 // a product and a sum in one step, where neither rounds
 #if defined(__GNUC__) && !defined(__clang__)
 #define EXACT __attribute__((optimize("fp-contract=fast")))

@@ -129,12 +129,14 @@ def sparse_gram(starts: Any, columns: Any, codes: Any, w: Any, sums: Limbs) -> N
     put(sums, np.tril(total) + np.triu(integers(sums), 1))
 
 
-def group_gram(Z: Any, w: Any, group: Any, sums: NDArray[np.int64]) -> None:
-    """Add w z_i z_j of rows to the sums of their groups, modulo 2^64."""
-    codes = np.where(np.abs(Z) <= 2.0**53, Z, 0.0).astype(np.int64)
-    w = np.ones(len(Z)) if w is None else np.where(w < 2.0**62, w, 0.0)
+def add_rows(Z: Any, w: Any, group: Any, sums: NDArray[np.int64]) -> bool:
+    """Add w z_i z_j of rows to the sums of their groups, modulo 2^64; if all were below 2^62."""
+    codes, fits = np.where(np.abs(Z) <= 2.0**53, Z, 0.0).astype(np.int64), True
+    w = np.ones(len(Z)) if w is None else np.where(np.abs(w) < 2.0**62, w, 0.0)
     for n, g in enumerate(group.tolist()):
-        sums[g] += np.outer(codes[n], codes[n]) * w[n].astype(np.uint64).view(np.int64)
+        fits &= bool(((sums[g] >= -(2**62)) & (sums[g] < 2**62)).all())
+        sums[g] += np.outer(codes[n], codes[n]) * w[n].astype(np.int64)
+    return fits
 
 
 _PRIME = 1048573

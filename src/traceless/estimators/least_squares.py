@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.device.tensors import is_on_device, on_host, taken
 from traceless.estimators.inputs import (
+    are_plain,
     checked,
     checked_tensor,
     sides,
@@ -37,7 +39,6 @@ from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import dense_rows, report_coarse, report_large
 from traceless.features.linear import Linear
 from traceless.files import saving
-from traceless.hinge.rows import are_plain
 from traceless.knowledge.provenance import Provenance
 from traceless.knowledge.responses import SAID, Task
 from traceless.knowledge.sample_weights import rounded_weights
@@ -347,10 +348,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         assert state is not None
         if new is not None or old is not None:
             self._phi(state)
-            recipe = state.recipe
-            state = state.updated(
-                new, old, lambda rows: self._knowledge_of(rows, recipe), certain=guarded
-            )
+            state = state.updated(new, old, partial(self._changed, state.recipe), certain=guarded)
         self._state = state
         for name, times in names:
             self._merged = self._provenance.learned(name, times)
@@ -410,6 +408,15 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         rounded_weights(weight, X.shape[0])  # raises what is wrong with them before they are cut
         partitions = partition_arrays(X, y, weight, self.n_jobs, len(recipe.phi.steps))
         return sum_partitions(recipe, partitions, self.n_jobs)
+
+    def _changed(
+        self, recipe: Recipe, known: Knowledge, rows: Rows | Source, sign: int
+    ) -> Knowledge:
+        """Some knowledge with some rows (1), or without them (-1)."""
+        if self.n_jobs is None and not isinstance(rows, Source):
+            return recipe.changed(known, rows, sign)
+        part = self._knowledge_of(rows, recipe)
+        return known + part if sign > 0 else known - part
 
     def _recipe(self, known: Knowledge | None = None) -> Recipe:
         """How rows become knowledge: as the parameters are set now, or as some of it was made."""

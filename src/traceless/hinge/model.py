@@ -24,8 +24,9 @@ from traceless.hinge.kernel_cache import KernelCache
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.machines import Classifier, Pair, Regressor
 from traceless.hinge.problem import HingeProblem
-from traceless.hinge.rows import Batch, Target, TrainingRows
 from traceless.hinge.settings import Settings
+from traceless.hinge.target import Target
+from traceless.knowledge.training_rows import Batch, TrainingRows
 from traceless.progress import progress
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -92,7 +93,11 @@ class HingeModel(SolvedModel):
 
         Its values are those of the ends of paths where these have a b of their own.
         """
-        model = self.updated(None, gone, self.settings)
+        at = np.searchsorted(self.rows.ids, gone)
+        if len(gone) > 1 or self.moves_gamma[at].any() or self.kernel.name == "precomputed":
+            model = self.updated(None, gone, self.settings)
+        else:  # a kernel stays, and a centre may: with Σyα = 0 it is of no consequence
+            model = self._followed(self.rows.without(gone), self.settings, self.kernel)
         for problem in model.problems.values():
             problem.is_ahead = problem.tells_b and not problem.is_published
         return model
@@ -149,7 +154,7 @@ class HingeModel(SolvedModel):
                 "With kernel='precomputed' points have no content to be found by: forget them by "
                 "their ids (ids_, last_ids_)."
             )
-        return self.rows.find(_with_weight(old))
+        return self.rows.find(old)
 
     # --- files and copies --------------------------------------------------------------------
 

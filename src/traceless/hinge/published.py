@@ -18,8 +18,8 @@ from traceless.hinge.canonical import Canonical, canonical
 from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
 from traceless.hinge.kernel_cache import KernelCache, Slots
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.rows import TrainingRows
 from traceless.hinge.solver import PathEnd
+from traceless.knowledge.training_rows import TrainingRows
 
 Terms = tuple[Integers, Floats, float]  # ids of points, c and b of f = Σ c k + b
 
@@ -66,7 +66,7 @@ class SolvedProblem:
         return self._rows_of(self.rows, self.ids)
 
     def _rows_of(self, rows: TrainingRows, ids: Integers) -> Floats:
-        return rows.X[np.searchsorted(rows.ids, ids // self.copies)]
+        return rows.values(np.searchsorted(rows.ids, ids // self.copies))
 
     def canonical(self) -> Canonical:
         """The solution that is published: a function of the data alone, or flagged.

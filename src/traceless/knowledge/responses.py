@@ -26,6 +26,7 @@ SAID = {
     "regression": "a regression",
     "multilabel": "a multi-label classification",
 }
+_LONG = 1000  # characters of a label
 _PART = 2**16  # labels that are looked at together, so that memory does not grow with the rows
 
 
@@ -167,8 +168,10 @@ def _sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
         if any(isinstance(v, bool | np.bool_) for v in one_of_each):  # 1 == True
             check_one_type(tuple(map(label_of, one_of_each)))
     try:
+        if len(y) <= _PART:
+            return np.unique(y)
         found = [np.unique(y[start : start + _PART]) for start in range(0, len(y), _PART)]
-        return np.unique(np.concatenate([y[:0], *found]))
+        return np.unique(np.concatenate(found))
     except TypeError as error:
         raise TypeError(f"Class labels must be of one sortable type: {error}.") from None
 
@@ -227,7 +230,9 @@ def check_one_type(labels: tuple[Label, ...]) -> None:
 
 
 def label_array(labels: tuple[Label, ...], dtype: str | None = None) -> NDArray[Any]:
-    """Labels as an array; Python's own where they fit no integer type of NumPy.
+    """Labels as an array; Python's own where they fit no integer type of NumPy, or are long.
+
+    NumPy makes text as wide as the longest one, for every row; objects are shared.
 
     Parameters
     ----------
@@ -235,7 +240,8 @@ def label_array(labels: tuple[Label, ...], dtype: str | None = None) -> NDArray[
     dtype : str, optional
         The name of a type that they should have if it can hold them.
     """
-    array = np.array(labels)
+    long = any(isinstance(label, str | bytes) and len(label) > _LONG for label in labels)
+    array = np.array(labels, dtype=object if long else None)
     if dtype == "object" or (array.dtype.kind == "f" and labels):
         return np.array(labels, dtype=object)
     if dtype is None or array.dtype.kind not in "iu":

@@ -79,6 +79,8 @@ def _found(y: Tensor) -> tuple[Tensor, Tensor]:
 class TensorGathering(Gathering):
     """How rows on a device, or on their way there, are gathered; see `Gathering`."""
 
+    are_few = False  # they are added where they are
+
     def _sums(
         self, several: Sequence[Any], extra: int, responses: Responses | None
     ) -> Iterator[Sums]:

@@ -77,7 +77,7 @@ class Cholesky:
         self,
         add: Rows | Any | None,
         forget: Rows | Any | None,
-        gather: Callable[[Any], Knowledge],
+        change: Callable[[Knowledge, Any, int], Knowledge],
         certain: bool = False,
     ) -> Cholesky:
         """The solver after a change; this one stays what it was.
@@ -85,16 +85,16 @@ class Cholesky:
         Parameters
         ----------
         add, forget : rows or a source of rows, or None
-        gather : callable
-            Makes the knowledge of rows, or of a source.
+        change : callable
+            Makes of some knowledge that with rows of a source, or in memory (1), or without (-1).
         certain : bool
             Whether the rows to be forgotten are known to be held, so that sums need no check.
         """
         known = self.knowledge()
         if add is not None:
-            known = known + gather(add)
+            known = change(known, add, 1)
         if forget is not None:
-            known = known - gather(forget)
+            known = change(known, forget, -1)
             known = known if certain else known.check_possible()
         return type(self)(self.recipe, known)
 
