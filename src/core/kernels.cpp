@@ -4,6 +4,7 @@
 namespace {
 
 const int ROWS = 4, LANES = 8;          // of a tile, whose sums stay in registers
+const int WIDTH_sse = 2, WIDTH_avx2 = 4, WIDTH_avx512 = 8;  // numbers of a vector
 const int64_t CACHED = 1 << 16;         // numbers of b that are packed at once
 const double WHOLE = 0x1.8p52;          // t + WHOLE - WHOLE is t, rounded to a whole number
 const double LOWEST = -700, LOG2_E = 1.4426950408889634;  // e^x counts as 0 from LOWEST down
@@ -13,9 +14,10 @@ const double LN2_HIGH = 6.93147180369123816490e-01, LN2_LOW = 1.9082149292705877
 INLINE double exponential(double v) {
   const double w = v > LOWEST ? v : LOWEST, t = w * LOG2_E + WHOLE, k = t - WHOLE;
   const double x = (w - k * LN2_HIGH) - k * LN2_LOW;
-  double e = 1.0 / 39916800, power;
-  for (double c : {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0})
-    e = e * x + c;
+  double e = 1.0 / 39916800 * x + 1.0 / 3628800, power;
+  e = ((e * x + 1.0 / 362880) * x + 1.0 / 40320) * x + 1.0 / 5040;
+  e = ((e * x + 1.0 / 720) * x + 1.0 / 120) * x + 1.0 / 24;
+  e = (((e * x + 1.0 / 6) * x + 0.5) * x + 1.0) * x + 1.0;
   uint64_t bits;
   std::memcpy(&bits, &t, 8);
   bits = (bits + 1023) << 52;  // 2^k: the last digits of t are k
@@ -68,16 +70,19 @@ template <class F> INLINE void panels(const Kernel &kernel, F tile, const double
 #define VALUES(ISA, TARGET)                                                                                          \
   template <bool squared, int R>                                                                                     \
   TARGET void sums##ISA(const double *a, int64_t row, const double *b, int64_t d, double *out) {                     \
-    typedef double Lanes __attribute__((vector_size(8 * LANES), aligned(8)));                                        \
-    Lanes s[R] = {};                                                                                                 \
-    for (int64_t j = 0; j < d; ++j) {                                                                                \
-      const Lanes v = ((const Lanes *)b)[j];                                                                         \
-      for (int r = 0; r < R; ++r) {                                                                                  \
-        const Lanes t = squared ? a[r * row + j] - v : a[r * row + j] * v;                                           \
-        s[r] += squared ? t * t : t;                                                                                 \
+    typedef double Lanes __attribute__((vector_size(8 * WIDTH##ISA), aligned(8)));                                   \
+    const int V = LANES / WIDTH##ISA;                                                                                \
+    Lanes s[R][V] = {};                                                                                              \
+    for (int64_t j = 0; j < d; ++j)                                                                                  \
+      for (int v = 0; v < V; ++v) {                                                                                  \
+        const Lanes y = ((const Lanes *)b)[j * V + v];                                                               \
+        for (int r = 0; r < R; ++r) {                                                                                \
+          const Lanes t = squared ? a[r * row + j] - y : a[r * row + j] * y;                                         \
+          s[r][v] += squared ? t * t : t;                                                                            \
+        }                                                                                                            \
       }                                                                                                              \
-    }                                                                                                                \
-    for (int r = 0; r < R; ++r) ((Lanes *)out)[r] = s[r];                                                            \
+    for (int r = 0; r < R; ++r)                                                                                      \
+      for (int v = 0; v < V; ++v) ((Lanes *)out)[r * V + v] = s[r][v];                                               \
   }                                                                                                                  \
   template <bool squared>                                                                                            \
   TARGET void tile##ISA(const double *a, int64_t row, int64_t rows, const double *b, int64_t d, double *out) {       \
@@ -94,11 +99,12 @@ const auto fastest = FASTEST(panels);
 
 // Columns of LANES rows side by side; where there are fewer, the last one again.
 void pack(Points b, int64_t n, int64_t d, double *packed) {
-  for (int64_t i = 0; i < n; i += LANES, packed += d * LANES)
-    for (int l = 0; l < LANES; ++l) {
-      const double *x = b.x + std::min(i + l, n - 1) * b.row;
-      for (int64_t j = 0; j < d; ++j) packed[j * LANES + l] = x[j * b.column];
-    }
+  for (int64_t i = 0; i < n; i += LANES) {
+    const double *x[LANES];
+    for (int l = 0; l < LANES; ++l) x[l] = b.x + std::min(i + l, n - 1) * b.row;
+    for (int64_t j = 0; j < d; ++j, packed += LANES)
+      for (int l = 0; l < LANES; ++l) packed[l] = x[l][j * b.column];
+  }
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge import multiclass, precomputed
 from traceless.hinge.groups import BLOCK
-from traceless.hinge.kernel_cache import sum_of_rows
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.machines import Classifier, Pair
+from traceless.hinge.margin import sum_of_rows
 from traceless.hinge.multiclass import Coefficients
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.settings import Settings, name_of
