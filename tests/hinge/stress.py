@@ -29,7 +29,6 @@ from oracles import dense_kernel, promise, residual
 from papers.karasuyama2009.points import PointProblem
 from traceless import PathOneClass
 from traceless.arithmetic.integers import Floats
-from traceless.hinge import solver
 from traceless.hinge.canonical import Canonical
 
 
@@ -204,10 +203,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--windows", action="store_true", help="use windows on few points too")
     arguments = parser.parse_args()
-    if arguments.windows:
-        solver.MANY = 32
     totals = run(arguments.minutes, seed=arguments.seed)
     wrong = ("bad", "published bad", "different", "errors")
     sys.exit(any(tally[kind] for tally in totals.values() for kind in wrong))

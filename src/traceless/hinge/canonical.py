@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
+from traceless.hinge.gram import Gram, Slots
 from traceless.hinge.groups import (
     BLOCK,
     CEILING,
@@ -40,7 +41,6 @@ from traceless.hinge.groups import (
     Solution,
     is_one_sided,
 )
-from traceless.hinge.gram import Gram, Slots
 from traceless.hinge.kernels import Kernel, products
 from traceless.hinge.margin import sum_of_rows
 from traceless.knowledge.training_rows import byte_order

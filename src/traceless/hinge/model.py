@@ -22,7 +22,7 @@ from traceless.hinge import precomputed
 from traceless.hinge.answers import SolvedModel
 from traceless.hinge.gram import Held, changing
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.machines import Classifier, Pair, Regressor
+from traceless.hinge.machines import Classifier, Regressor
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.settings import Settings
 from traceless.knowledge.training_rows import Batch, TrainingRows
@@ -159,7 +159,6 @@ class HingeModel(SolvedModel):
             "weights": rows.weight,
             "ids": rows.ids,
             "alpha": np.concatenate([none, *(p.alpha[np.argsort(p.ids)] for p in problems)]),
-            "slopes": np.concatenate([none, *(p.slopes[np.argsort(p.ids)] for p in problems)]),
             "intercepts": np.array([p.intercept for p in problems]),
             "residuals": np.array([p.residual for p in problems]),
         }
@@ -196,10 +195,10 @@ class HingeModel(SolvedModel):
         solutions = zip(arrays["intercepts"].tolist(), arrays["residuals"].tolist(), strict=True)
         for (pair, target), ours in zip(wanted.items(), solutions, strict=True):
             begin, end = end, end + len(target.ids)
-            alpha, slopes = arrays["alpha"][begin:end], arrays["slopes"][begin:end]
+            alpha = arrays["alpha"][begin:end]
             if (alpha > target.bounds).any():
                 raise ValueError("a row has an alpha above its bound.")
-            problems[pair] = fresh.restored(rows, target, alpha, slopes, *ours)
+            problems[pair] = fresh.restored(rows, target, alpha, *ours)
         return cls(rows, settings, kernel, problems, facts["n_breakpoints"])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -211,7 +210,7 @@ class HingeModel(SolvedModel):
         self.__dict__.update(HingeModel.restored(**state).__dict__)
 
     def __deepcopy__(self, memo: Any) -> HingeModel:
-        """What never changes is shared; the copy makes a kernel matrix of its own when it changes."""
+        """What never changes is shared; to change, the copy makes a kernel matrix of its own."""
         return replace(self, settings=copy.deepcopy(self.settings, memo), held=Held())
 
 

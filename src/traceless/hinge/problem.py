@@ -49,6 +49,8 @@ class HingeProblem(SolvedProblem):
         Of all paths so far.
     """
 
+    scale: float
+    offset: float
     seed = 0  # of the random shifts that break ties
 
     def __init__(self, kernel: Kernel) -> None:
@@ -113,7 +115,6 @@ class HingeProblem(SolvedProblem):
         rows: TrainingRows,
         target: Target,
         alpha: Floats,
-        slopes: Floats,
         b: float,
         residual: float,
     ) -> Self:

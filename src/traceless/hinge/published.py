@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.canonical import Canonical, canonical
-from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
 from traceless.hinge.gram import Held, Place
+from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
 from traceless.hinge.kernels import Kernel
 from traceless.knowledge.training_rows import TrainingRows
 
