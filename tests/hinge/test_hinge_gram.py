@@ -1,4 +1,4 @@
-"""Kernel values that are kept: right, within the memory allowed, and none of rows that have gone."""
+"""Kernel values that are kept: right, within the memory allowed, none of rows that have gone."""
 
 import numpy as np
 import pytest
