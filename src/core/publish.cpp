@@ -4,6 +4,7 @@
 //     A x + (t - ρq) 1 = p,   1ᵀx = q,   so   x = A⁻¹p - β A⁻¹1,   β = (1ᵀA⁻¹p - q) / 1ᵀA⁻¹1,   t = β + ρq
 //
 // Each sum has one order, whatever the vectors of a machine, so that solutions have the same bits everywhere.
+#include "factor.h"
 #include "kernels.h"
 
 namespace {
@@ -16,7 +17,6 @@ using Places = In<int64_t, 1>;
 using Strided = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
 
 const double DEPENDENT = 1e-12;  // part of its norm² that a row must have of its own to be independent
-const int BLOCK = 8;             // rows whose products an entry loses at once
 
 // Writes kernel values of the rows of A with those of B.
 void values(int kind, double gamma, double r, int degree, Matrix A, Strided B, OutMatrix out, int threads) {
@@ -44,44 +44,11 @@ INLINE void add_rows(const double *gram, int64_t stride, const int64_t *rows, co
   }
 }
 
-// The upper triangle of A ← R; false at the first pivot that is not above its limit. Each entry loses its
-// products in the order of the rows.
-INLINE bool factor(double *A, int64_t n, double sound) {
-  std::vector<double> limit(n);
-  for (int64_t i = 0; i < n; ++i) limit[i] = sound * A[i * n + i];
-  for (int64_t start = 0; start < n; start += BLOCK) {
-    const int64_t end = std::min(n, start + BLOCK);
-    for (int64_t j = start; j < end; ++j) {
-      double *row = A + j * n;
-      if (!(row[j] > limit[j])) return false;
-      const double root = row[j] = std::sqrt(row[j]);
-      for (int64_t i = j + 1; i < n; ++i) row[i] /= root;
-      for (int64_t r = j + 1; r < end; ++r) {
-        double *__restrict below = A + r * n;
-        for (int64_t i = r; i < n; ++i) below[i] -= row[r] * row[i];
-      }
-    }
-    const double *u[BLOCK];
-    for (int q = 0; q < BLOCK && end < n; ++q) u[q] = A + (start + q) * n;
-    for (int64_t r = end; r < n; ++r) {
-      double *__restrict out = A + r * n;
-      for (int64_t i = r; i < n; ++i) {
-        double z = out[i];
-        for (int q = 0; q < BLOCK; ++q) z -= u[q][r] * u[q][i];
-        out[i] = z;
-      }
-    }
-  }
-  return true;
-}
-
 #define VECTORS(ISA, TARGET)                                                                                       \
   TARGET void add_rows##ISA(const double *gram, int64_t stride, const int64_t *rows, const double *c, int64_t k,   \
-                            double *out, int64_t n) { add_rows(gram, stride, rows, c, k, out, n); }                \
-  TARGET bool factor##ISA(double *A, int64_t n, double sound) { return factor(A, n, sound); }
+                            double *out, int64_t n) { add_rows(gram, stride, rows, c, k, out, n); }
 FOR_VECTORS(VECTORS)
 const auto fastest_add_rows = FASTEST(add_rows);
-const auto fastest_factor = FASTEST(factor);
 
 void sum_of_rows(Matrix gram, Places rows, Vector c, OutVector out) {
   fastest_add_rows(gram.data(), gram.shape(1), rows.data(), c.data(), rows.shape(0), out.data(), out.shape(0));
@@ -126,7 +93,7 @@ double bordered(Matrix R, double rho, double q, OutVector x) {
   return beta + rho * q;
 }
 
-bool factored(OutMatrix A, double sound) { return fastest_factor(A.data(), A.shape(0), sound); }
+bool factored(OutMatrix A, double sound) { return cholesky(A.data(), A.shape(0), A.shape(0), sound); }
 
 // Writes the places of independent rows of A, the largest pivot first; returns their number.
 int64_t pivots(Matrix A, Out<int64_t, 1> picked) {
