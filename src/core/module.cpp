@@ -7,4 +7,5 @@ NB_MODULE(_core, m) {
   bind_solve(m);
   bind_scores(m);
   bind_publish(m);
+  bind_path(m);
 }
