@@ -6,6 +6,7 @@ namespace {
 
 const double NONE = std::numeric_limits<double>::quiet_NaN();
 const double LARGEST = 1e290;  // kernel value: there must be room for sums
+const int GAP = 16;            // slots that are not used, and yet computed, between some that are
 const int WIDE_ROWS = 64;      // columns from which on it is faster to look a value up than to compute it
 
 }  // namespace
@@ -38,8 +39,21 @@ void add_lines(const double *const *lines, const double *c, int k, double *out, 
   fastest(lines, c, k, out, begin, end);
 }
 
-Gram::Gram(Kernel kernel, int64_t width, int64_t memory, bool definite, nb::object function)
-    : memory(memory), kernel(kernel), function(function), width(width), definite(definite) {}
+Runs runs_of(const std::vector<char> &used) {
+  const int n = used.size();
+  Runs runs;
+  for (int i = 0; i < n; ++i) {
+    if (!used[i]) continue;
+    const int end = i + 1 < n - GAP ? i + 1 : n;
+    if (runs.empty()) runs.push_back({i < GAP ? 0 : i, end});
+    else if (i - runs.back().second < GAP) runs.back().second = end;
+    else runs.push_back({i, end});
+  }
+  return runs;
+}
+
+Gram::Gram(Kernel kernel, int64_t width, int64_t memory, std::string refusal, nb::object function)
+    : memory(memory), kernel(kernel), function(function), width(width), refusal(refusal) {}
 
 // Writes rows into slots that are free.
 void Gram::place(In<double, 2> X, In<int64_t, 1> slots) {
@@ -175,11 +189,11 @@ void Gram::values(int slot, const int64_t *others, int64_t m, double *out) {
   } else {
     ::line(kernel, x, B, m, width, out);
   }
-  if (definite) return;
+  if (refusal.empty()) return;
   for (int64_t i = 0; i < m; ++i) {  // k(x, x) ≥ 0 and k(x, z)² ≤ k(x, x) k(z, z): necessary, not sufficient
     const double a = others[i] == slot ? out[i] : diagonal[slot], b = others[i] == slot ? a : diagonal[others[i]];
     const double limit = std::max(a, 0.0) * std::max(b, 0.0) * (1 + 1e-6) + 1e-12 * std::max(a * a, b * b);
-    if (a < 0 || b < 0 || out[i] * out[i] > limit) throw std::domain_error("not positive");
+    if (a < 0 || b < 0 || out[i] * out[i] > limit) throw std::domain_error(refusal);
   }
 }
 
@@ -204,6 +218,49 @@ void Gram::add(const std::vector<int> &slots, const std::vector<double> &c, cons
       four[j] = own.data();
     }
     for (auto [begin, end] : runs) add_lines(four, &c[i], some, out, begin, end);
+  }
+}
+
+namespace {
+
+std::vector<char> marked(int n, In<int64_t, 1> a) {
+  std::vector<char> used(n);
+  for (size_t i = 0; i < a.shape(0); ++i) used[a.data()[i]] = true;
+  return used;
+}
+
+}  // namespace
+
+void Gram::between(In<int64_t, 1> a, In<int64_t, 1> b, Out<double, 2> out) {
+  const Runs runs = runs_of(marked(n, b));
+  hold();
+  for (size_t i = 0; i < a.shape(0); ++i) {
+    const double *own = line(a.data()[i], runs);
+    for (size_t j = 0; j < b.shape(0); ++j) out.data()[i * b.shape(0) + j] = own[b.data()[j]];
+    hold();
+  }
+}
+
+void Gram::combined(In<int64_t, 1> a, In<double, 1> c, In<int64_t, 1> b, Out<double, 1> out) {
+  const int64_t k = a.shape(0), m = b.shape(0);
+  const int64_t *of = a.data();
+  const double *x = c.data();
+  if (m > k) {
+    std::vector<double> f(n);
+    add({of, of + k}, {x, x + k}, runs_of(marked(n, b)), f.data());
+    for (int64_t j = 0; j < m; ++j) out.data()[j] = f[b.data()[j]];
+    return;
+  }
+  const Runs runs = runs_of(marked(n, a));
+  for (int64_t j = 0; j < m; ++j) {
+    hold();
+    const double *own = line(b.data()[j], runs);
+    double f = 0;
+    int64_t i = 0;
+    for (; i + 4 <= k; i += 4)
+      f += x[i] * own[of[i]] + x[i + 1] * own[of[i + 1]] + x[i + 2] * own[of[i + 2]] + x[i + 3] * own[of[i + 3]];
+    for (; i < k; ++i) f += x[i] * own[of[i]];
+    out.data()[j] = f;
   }
 }
 

@@ -5,13 +5,18 @@
 // used for longest gives way. All binary problems of a model read the same lines, each its own part of them.
 #pragma once
 
-#include "core.h"
 #include "kernels.h"
+
+#include <nanobind/stl/string.h>
 
 #include <memory>
 #include <new>
+#include <string>
 
 typedef std::vector<std::pair<int, int>> Runs;  // slots from the first to before the second, in rising order
+
+// The runs of the slots that are used; short gaps are part of them.
+Runs runs_of(const std::vector<char> &used);
 
 struct NoRoom : std::bad_alloc {  // Python's MemoryError
   const char *what() const noexcept override { return "the kernel values of the margin set do not fit: raise `memory`"; }
@@ -19,7 +24,7 @@ struct NoRoom : std::bad_alloc {  // Python's MemoryError
 
 class Gram {
  public:
-  Gram(Kernel kernel, int64_t width, int64_t memory, bool definite, nb::object function);
+  Gram(Kernel kernel, int64_t width, int64_t memory, std::string refusal, nb::object function);
   Gram(const Gram &) = delete;
   void place(In<double, 2> X, In<int64_t, 1> slots);
   void erase(In<int64_t, 1> slots);
@@ -31,6 +36,9 @@ class Gram {
     if (lines[slot].values) lines[slot].used = ++clock;
     return lines[slot].values.get();
   }
+  // out_ij = k(a_i, b_j); and out_j = Σ_i c_i k(a_i, b_j), whose bits do not depend on the way.
+  void between(In<int64_t, 1> a, In<int64_t, 1> b, Out<double, 2> out);
+  void combined(In<int64_t, 1> a, In<double, 1> c, In<int64_t, 1> b, Out<double, 1> out);
   // Lines asked for from here on stay where they are until the next call.
   void hold() { mark = clock; }
   // out += Σ_i c_i line_i, four lines at a time, in order.
@@ -60,7 +68,7 @@ class Gram {
   Kernel kernel;
   nb::object function;  // of one row and several, for kernels that are not computed here
   int64_t width;
-  bool definite;
+  std::string refusal;  // of rows that show a kernel not to be positive; empty where it surely is
   int capacity = 0;
   std::vector<double> rows, gathered, result;
   std::vector<char> filled;

@@ -128,13 +128,7 @@ class Path {
 void Path::prepare() {
   std::vector<char> used(gram.n);
   for (auto &p : s.points) used[p.row] = true;
-  runs.clear();
-  for (int i = 0; i < gram.n; ++i) {
-    if (!used[i]) continue;
-    if (!runs.empty() && i - runs.back().second < 16) runs.back().second = i + 1;  // short gaps are computed too
-    else runs.push_back({runs.empty() && i < 16 ? 0 : i, i + 1});
-  }
-  if (!runs.empty() && gram.n - runs.back().second < 16) runs.back().second = gram.n;
+  runs = runs_of(used);
   ready.assign(gram.n, false);
   root.assign(gram.n, 0.0);
   for (int i = 0; i < gram.n; ++i) root[i] = std::sqrt(std::max(0.0, gram.diagonal[i]));
@@ -177,6 +171,7 @@ void Path::add(int first) {
   for (size_t i = first; i < s.points.size(); ++i) {
     Point &p = s.points[i];
     p.f = 0;
+    gram.hold();
     const double *own = support.empty() ? nullptr : line(p.row);
     for (int j : support) p.f += s.points[j].y * s.points[j].alpha * own[s.points[j].row];
     p.g = p.y * (p.f + s.b - p.level);
@@ -938,20 +933,21 @@ bool better_refitted(const Gram &gram, const Solution &before, size_t n_changed)
 
 }  // namespace
 
-Solution changed(Gram &gram, const Solution &before, const std::vector<int> &gone, const std::vector<Point> &after,
-                 double total, uint64_t seed) {
-  Solution s = before.copied();
+Solution changed(Gram &gram, Solution s, const std::vector<int> &gone, const std::vector<Point> &after, double total,
+                 uint64_t seed) {
+  const double total_before = s.total;
   std::vector<char> leaves(s.points.size());
   for (int m : gone) leaves[m] = true;
   const size_t n = s.points.size(), n_new = after.size() + gone.size() - n;
   s.total = total;
-  const bool anew = s.points.empty() || one_sided(s.points, before.total) || one_sided(after, total) ||
-                    better_refitted(gram, before, gone.size() + n_new);
+  const bool anew = s.points.empty() || one_sided(s.points, total_before) || one_sided(after, total) ||
+                    better_refitted(gram, s, gone.size() + n_new);
   bool anywhere = !s.factored;
   if (anew) {
-    s.points = after;
+    std::vector<Point> points = after;
     for (size_t i = 0, at = 0; i < n; ++i)
-      if (!leaves[i]) s.points[at++].alpha = before.points[i].alpha;
+      if (!leaves[i]) points[at++].alpha = s.points[i].alpha;
+    s.points.swap(points);
   } else {
     s.points.insert(s.points.end(), after.end() - n_new, after.end());
   }
@@ -1009,42 +1005,37 @@ Solution Solution::rescaled(double ratio, double lift) const {
 namespace {
 
 typedef In<double, 1> Vector;
-typedef In<int64_t, 1> Places;
+typedef In<int64_t, 1> Slots;
 
-std::vector<Point> points(Places rows, Vector y, Vector level, Vector bound) {
-  std::vector<Point> found(rows.shape(0));
+std::vector<Point> points(Slots rows, Vector y, Vector level, Vector bound) {
+  std::vector<Point> found(y.shape(0));
   for (size_t i = 0; i < found.size(); ++i) {
     Point &p = found[i];
-    p.row = rows.data()[i], p.y = y.data()[i], p.level = level.data()[i], p.bound = p.final = bound.data()[i];
+    p.row = i < rows.size() ? rows.data()[i] : 0, p.y = y.data()[i], p.level = level.data()[i], p.bound = p.final = bound.data()[i];
   }
   return found;
 }
 
-Solution change(Gram &gram, const Solution &before, Places gone, Places rows, Vector y, Vector level, Vector bound,
-                double total, uint64_t seed) {
-  return changed(gram, before, std::vector<int>(gone.data(), gone.data() + gone.shape(0)),
+// Slots of the points before and of those afterwards; the numbers of these, in the order in which they stay and come.
+Solution change(Gram &gram, const Solution &before, Slots slots, Slots gone, Slots rows, Vector y, Vector level,
+                Vector bound, double total, uint64_t seed) {
+  Solution s = before.copied();
+  for (size_t i = 0; i < s.points.size(); ++i) s.points[i].row = slots.data()[i];
+  return changed(gram, std::move(s), std::vector<int>(gone.data(), gone.data() + gone.shape(0)),
                  points(rows, y, level, bound), total, seed);
 }
 
 // A solution that was found elsewhere; the next path makes its factor.
-Solution restored(Places rows, Vector y, Vector level, Vector bound, Vector alpha, Vector g, double b, double total,
+Solution restored(Vector y, Vector level, Vector bound, Vector alpha, double b, double total,
                   double residual) {
   Solution s;
-  s.points = points(rows, y, level, bound);
-  s.b = b, s.total = total, s.residual = residual, s.factored = false;
+  s.points = points({}, y, level, bound);
+  s.b = b, s.total = total, s.residual = residual, s.factored = false, s.looks = FRESH;  // nothing is taken on trust
   for (size_t i = 0; i < s.points.size(); ++i) {
     Point &p = s.points[i];
-    p.alpha = alpha.data()[i], p.g = g.data()[i];
+    p.alpha = alpha.data()[i];
     p.side = p.alpha <= 0 ? INSIDE : p.alpha >= p.bound ? OUTSIDE : MARGIN;
-    p.f = p.y * p.g + p.level - b, p.was = p.y * p.alpha;
   }
-  return s;
-}
-
-// The same points in other slots.
-Solution moved(const Solution &before, Places rows) {
-  Solution s = before.copied();
-  for (size_t i = 0; i < s.points.size(); ++i) s.points[i].row = rows.data()[i];
   return s;
 }
 
@@ -1063,11 +1054,16 @@ template <class F> auto each(F value) {
 void bind_path(nb::module_ &m) {
   nb::class_<Gram>(m, "Gram")
       .def("__init__", [](Gram *self, int kind, double gamma, double r, int degree, int64_t width, int64_t memory,
-                          bool definite, nb::object function) {
-        new (self) Gram({Kernel::Kind(kind), gamma, r, degree}, width, memory, definite, function);
+                          std::string refusal, nb::object function) {
+        new (self) Gram({Kernel::Kind(kind), gamma, r, degree}, width, memory, refusal, function);
       }, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("place", &Gram::place, nb::call_guard<nb::gil_scoped_release>())
       .def("erase", &Gram::erase, nb::call_guard<nb::gil_scoped_release>())
+      .def("between", &Gram::between, nb::call_guard<nb::gil_scoped_release>())
+      .def("combined", &Gram::combined, nb::call_guard<nb::gil_scoped_release>())
+      .def("diagonal", [](Gram &gram, In<int64_t, 1> at, Out<double, 1> out) {
+        for (size_t i = 0; i < at.shape(0); ++i) out.data()[i] = gram.diagonal[at.data()[i]];
+      })
       .def_rw("memory", &Gram::memory)
       .def_ro("n", &Gram::n)
       .def_ro("held", &Gram::held)
@@ -1079,16 +1075,13 @@ void bind_path(nb::module_ &m) {
       .def_prop_ro("slopes", each([](const Point &p) { return p.g; }), nb::rv_policy::take_ownership)
       .def_prop_ro("bounds", each([](const Point &p) { return p.bound; }), nb::rv_policy::take_ownership)
       .def_prop_ro("sides", each([](const Point &p) { return p.side; }), nb::rv_policy::take_ownership)
-      .def_prop_ro("levels", each([](const Point &p) { return p.level; }), nb::rv_policy::take_ownership)
-      .def_prop_ro("rows", each([](const Point &p) { return p.row; }), nb::rv_policy::take_ownership)
       .def_ro("b", &Solution::b)
       .def_ro("total", &Solution::total)
       .def_ro("residual", &Solution::residual)
       .def_ro("breakpoints", &Solution::breakpoints)
       .def_ro("restarts", &Solution::restarts)
       .def_ro("repairs", &Solution::repairs)
-      .def("rescaled", &Solution::rescaled)
-      .def("moved", moved);
+      .def("rescaled", &Solution::rescaled);
   def(m, "restored", restored);
   m.def("change", change, nb::call_guard<nb::gil_scoped_release>());
 }

@@ -44,5 +44,5 @@ struct Solution {
 
 // The solution without the points in the places that are gone. Rows, y, levels and bounds are those of the points
 // afterwards: first those that stay, in order, then those that come.
-Solution changed(Gram &gram, const Solution &before, const std::vector<int> &gone, const std::vector<Point> &after,
+Solution changed(Gram &gram, Solution before, const std::vector<int> &gone, const std::vector<Point> &after,
                  double total, uint64_t seed);

@@ -31,12 +31,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.hinge.active_set import is_one_sided
-from traceless.hinge.groups import BLOCK, CEILING, MEASURED_AGAIN, PROMISE, Groups, Solution
-from traceless.hinge.kernel_cache import KernelCache, Slots
+from traceless.hinge.groups import (
+    BLOCK,
+    CEILING,
+    MEASURED_AGAIN,
+    PROMISE,
+    Groups,
+    Solution,
+    is_one_sided,
+)
+from traceless.hinge.gram import Gram, Slots
 from traceless.hinge.kernels import Kernel, products
 from traceless.hinge.margin import sum_of_rows
-from traceless.hinge.solver import PathEnd
 from traceless.knowledge.training_rows import byte_order
 
 _SEEN = 0.1  # over k(x, x): an α of 1e-9 of this adds less than the promise to f, which is near 1
@@ -121,24 +127,32 @@ class Canonical:
 
 
 def canonical(
-    cache: KernelCache, slots: Slots, path: PathEnd, level: Floats, total: float
+    gram: Gram,
+    slots: Slots,
+    X: Floats,
+    y: Floats,
+    alpha: Floats,
+    bounds: Floats,
+    slopes: Floats,
+    intercept: float,
+    level: Floats,
+    total: float,
 ) -> Canonical:
     """The canonical solution of points in these slots, from the end of a path."""
-    y = cache.y[slots]
-    order, group, first = _groups(cache.rows[:, slots], y, level, path.bounds)
+    order, group, first = _groups(X, y, level, bounds)
     # sums by group, one value after the other
     U, held = (
         np.asarray(np.bincount(group[order], values[order], len(first)), dtype=np.float64)
-        for values in (path.bounds, path.alpha)
+        for values in (bounds, alpha)
     )
     held = np.minimum(held, U)
-    own = path.intercept, path.slopes[first], level[first], total
-    groups = Groups(cache, slots[first], U, held, *own)
+    own = intercept, slopes[first], level[first], total
+    groups = Groups(gram, slots[first], X[first], y[first], U, held, *own)
     with np.errstate(all="ignore"):  # a residual that is not finite is refused by `_best`
         best = _best(groups)
     used = np.flatnonzero(best.c)
     return Canonical(
-        kernel=cache.kernel,
+        kernel=gram.kernel,
         group=group,
         first=first,
         alpha=best.alpha,
@@ -148,23 +162,23 @@ def canonical(
         certain=best.certain,
         residual=best.residual,
         noise=groups.noise(best),
-        support=np.ascontiguousarray(cache.rows[:, slots[first[used]]].T),
+        support=X[first[used]],
         coefficients=best.c[used],
         weights=best.w,
     )
 
 
-def _groups(XT: Floats, *others: Floats) -> tuple[NDArray[np.intp], ...]:
+def _groups(X: Floats, *others: Floats) -> tuple[NDArray[np.intp], ...]:
     """Points sorted by the bytes of their content, the group of each, one place of each group.
 
     The last of the others is the bound, which does not tell groups apart.
     """
-    first = XT[0].view(np.uint64).byteswap()
+    first = np.ascontiguousarray(X[:, 0]).view(np.uint64).byteswap()
     order, group = np.argsort(first, kind="stable"), np.empty(len(first), dtype=np.intp)
     if (first[order[1:]] != first[order[:-1]]).all():  # the first column tells all apart
         group[order] = np.arange(len(order))
         return order, group, order
-    content = np.ascontiguousarray(np.column_stack([XT.T, *others]))
+    content = np.ascontiguousarray(np.column_stack([X, *others]))
     order, starts = byte_order(content), np.ones(len(order), dtype=bool)
     starts[1:] = (content[order[1:], :-1] != content[order[:-1], :-1]).any(axis=1)
     group[order] = np.cumsum(starts) - 1

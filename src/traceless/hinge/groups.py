@@ -12,13 +12,11 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.integers import Floats
-from traceless.hinge.active_set import middle
-from traceless.hinge.kernel_cache import KernelCache, Slots
+from traceless.hinge.gram import Gram, Slots
 from traceless.hinge.kernels import products
 from traceless.hinge.margin import (
     MarginSystem,
     Places,
-    gather,
     independent,
     sum_in_order,
     sum_of_rows,
@@ -52,8 +50,10 @@ class Groups:
 
     def __init__(
         self,
-        cache: KernelCache,
+        gram: Gram,
         slots: Slots,
+        rows: Floats,
+        y: Floats,
         U: Floats,
         held: Floats,
         b: float,
@@ -61,39 +61,26 @@ class Groups:
         level: Floats,
         total: float,
     ) -> None:
-        self.cache, self.slots, self.kernel = cache, slots, cache.kernel
-        self.U, self.held, self.b, self.g = U, held, b, g
+        self.gram, self.slots, self.rows, self.kernel = gram, slots, rows, gram.kernel
+        self.U, self.held, self.b, self.g, self.y = U, held, b, g, y
         self.level, self.total = level, total
-        self.y, self.root = cache.y[slots], cache.root[slots]
+        self.root = np.sqrt(np.maximum(gram.diagonal(slots), 0.0))
         self.largest = float(self.root.max(initial=0.0))
         self.all = np.arange(len(U))
-        self.kept = cache.whole and cache.kernel.exact  # kernel values with bits of their own
-        self.X = None
-        if self.kernel.name == "linear":
-            self.X = self.kernel.centred(cache.rows[:, slots].T)
+        self.X = self.kernel.centred(rows) if self.kernel.name == "linear" else None
 
     def between(self, a: Places, b: Places, exact: bool = True) -> Floats:
         """Kernel values: from the cache where they are the same bits, else anew."""
-        if self.kept or (self.cache.whole and not exact):
-            out = np.empty((len(a), len(b)))
-            return gather(self.cache.gram, self.slots[a], self.slots[b], out)
-        rows = self.cache.rows
-        make = self.kernel.exact_values if exact else self.kernel.values
-        A = np.ascontiguousarray(rows[:, self.slots[a]].T)
-        return np.ascontiguousarray(make(A, np.ascontiguousarray(rows[:, self.slots[b]])))
+        if self.kernel.exact or not exact:
+            return self.gram.values(self.slots[a], self.slots[b])
+        return self.kernel.exact_values(self.rows[a], np.ascontiguousarray(self.rows[b].T))
 
     def combined(self, of: Places, c: Floats, at: Places, exact: bool = True) -> Floats:
         """Σ_s c_s k(s, ·) at some groups, over others in order."""
-        if self.kept or (self.cache.whole and not exact):
-            f = sum_of_rows(self.cache.gram, self.slots[of], c, np.zeros(self.cache.n))
-            return np.asarray(f[self.slots[at]])
-        out = np.zeros(len(at))
-        step = 4 * max(1, BLOCK // max(4, 4 * len(at)))  # four at a time, as in `sum_of_rows`
-        for start in range(0, len(of), step):
-            part = slice(start, start + step)
-            V = self.between(of[part], at, exact)
-            sum_of_rows(V, np.arange(len(V)), c[part], out)
-        return out
+        if self.kernel.exact or not exact:
+            return self.gram.combined(self.slots[of], c, self.slots[at])
+        V = self.between(of, at)
+        return sum_of_rows(V, np.arange(len(V)), c, np.zeros(len(at)))
 
     def values(self, s: Solution) -> Floats:
         """The f of all groups without b, from scratch."""
@@ -105,18 +92,11 @@ class Groups:
         return s.f
 
     def slopes(self, s: Solution) -> Floats:
-        """The g of a solution: from scratch, unless kernel values had to be computed for that.
-
-        In that case it is the g at the end of the path, plus the effect of what has changed since.
-        """
-        if self.X is None and s.f is None and not self.cache.whole:
+        """The g of a solution: that at the end of the path, plus the effect of what has changed."""
+        if self.X is None and s.f is None:
             change = s.c - self.y * self.held
             moved = np.flatnonzero(change)
-            lines = self.cache.line[self.slots[moved]]
-            kept, others = moved[lines >= 0], moved[lines < 0]
-            f = np.zeros(self.cache.n)
-            sum_of_rows(self.cache.gram, lines[lines >= 0], change[kept], f)
-            f = f[self.slots] + self.combined(others, change[others], self.all, exact=False)
+            f = self.combined(moved, change[moved], self.all, exact=False)
             return np.asarray(self.g + self.y * (f + (s.b - self.b)))
         return self.y * (self.values(s) + s.b - self.level)
 
@@ -146,7 +126,7 @@ class Groups:
         """
         if self.kernel.definite:
             return True
-        if not self.cache.whole and len(self.all) > _MANY:
+        if len(self.all) > _MANY:
             return False
         G = self.between(self.all, self.all, exact=False)
         G += MarginSystem.shift(G)
@@ -160,15 +140,12 @@ class Groups:
 
         Its α is that of the path; `traceless.hinge.canonical` decides whether c replaces it.
         """
-        c, y, f = np.zeros(len(self.U)), self.y, None
+        c, y = np.zeros(len(self.U)), self.y
         c[O] = y[O] * self.U[O]
         if not len(E):
             return self._centred(c)
         if self.X is not None:
             f_E = products(self.X[E], self.weights(c))
-        elif self.kept:
-            f = self.combined(O, c[O], self.all)
-            f_E = f[E]
         else:
             f_E = self.combined(O, c[O], E)
         G = self.between(E, E)
@@ -185,8 +162,6 @@ class Groups:
         s = Solution(c, b, None, self.held, free=len(B) == len(E))
         if self.X is not None:
             self._refine(s, B, margin)
-        elif f is not None:
-            s.f = f + self.combined(B, x, self.all)
         return s
 
     def _refine(self, s: Solution, B: Places, margin: MarginSystem) -> None:
@@ -217,3 +192,15 @@ class Groups:
         c = self.y * self.held
         w = None if self.X is None else self.weights(c)
         return Solution(c, self.b, w, self.held, free=True)
+
+
+def middle(below: Floats, above: Floats) -> float:
+    """The middle of the interval that has these limits, as in LIBSVM; of half a line its end."""
+    low, high = below.max(initial=-np.inf), above.min(initial=np.inf)
+    ends = [end for end in (low, high) if np.isfinite(end)]
+    return float(sum(ends) / len(ends)) if ends else 0.0
+
+
+def is_one_sided(y: Floats, total: float) -> bool:
+    """Whether α = 0 is the only solution: Σyα is 0, and there is one sign or no point."""
+    return total == 0.0 and (not len(y) or bool(y.min() == y.max()))

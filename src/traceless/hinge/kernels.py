@@ -27,6 +27,13 @@ import numpy as np
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.core import core
 
+NOT_POSITIVE = (
+    "The kernel is not positive semidefinite: k(x, x) must not be negative, nor k(x, z)² larger "
+    "than k(x, x) k(z, z), and two rows show otherwise. Of such kernels the conditions hold at "
+    "several solutions, and which is found would depend on the history. Use another kernel, for "
+    "example 'rbf' (of 'sigmoid', a smaller gamma and coef0 of 0 or more may do); add a constant "
+    "to the diagonal if rounding is the reason. Nothing was changed."
+)
 _COMPUTED = ("rbf", "linear", "poly", "sigmoid")  # as in src/core/kernels.h
 _THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
 _WORTH = 2**26  # products that are worth more than starting threads
@@ -139,11 +146,4 @@ def check_positive(K: Floats, a: Floats, b: Floats) -> None:
     most = np.outer(np.maximum(a, 0.0), np.maximum(b, 0.0))
     wrong = most * (1.0 + 1e-6) + 1e-12 * float(np.abs(a).max(initial=0.0)) ** 2 < K * K
     if (a < 0.0).any() or (b < 0.0).any() or wrong.any():
-        raise ValueError(
-            "The kernel is not positive semidefinite: k(x, x) must not be negative, nor k(x, z)² "
-            "larger than k(x, x) k(z, z), and two rows show otherwise. Of such kernels the "
-            "conditions hold at several solutions, and which is found would depend on the history. "
-            "Use another kernel, for example 'rbf' (of 'sigmoid', a smaller gamma and coef0 of 0 "
-            "or more may do); add a constant to the diagonal if rounding is the reason. Nothing "
-            "was changed."
-        )
+        raise ValueError(NOT_POSITIVE)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,11 @@ from traceless.arithmetic.integers import Floats, Integers, packed, unpacked
 from traceless.exceptions import MismatchError
 from traceless.hinge import precomputed
 from traceless.hinge.answers import SolvedModel
-from traceless.hinge.kernel_cache import KernelCache
+from traceless.hinge.gram import Held, changing
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.machines import Classifier, Pair, Regressor
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.settings import Settings
-from traceless.hinge.target import Target
 from traceless.knowledge.training_rows import Batch, TrainingRows
 from traceless.progress import progress
 
@@ -38,6 +37,8 @@ class HingeModel(SolvedModel):
 
     A change makes another model, all problems of it or none; this one stays as it is.
     """
+
+    held: Held = field(default_factory=Held)
 
     # --- learning and forgetting -------------------------------------------------------------
 
@@ -109,43 +110,26 @@ class HingeModel(SolvedModel):
         still ours, until the other model is told to `take_over`.
         """
         wanted, done, steps = settings.machine.targets(rows, kernel), {}, 0
-        share = settings.memory // max(1, len(wanted))
-        gram = self._shared(rows, wanted, kernel, settings.memory)
         shown = progress([*wanted], "following paths", True) if settings.verbose else wanted
         try:
-            for pair in shown:
-                before = self.problems.get(pair)
-                if before is None:
-                    before = HingeProblem(kernel, rows.X.shape[1], share)
-                after = done[pair] = before.changed_to(wanted[pair], rows, kernel, share, gram)
-                steps += after.n_breakpoints - before.n_breakpoints
+            with changing(self.held, self.rows, rows, kernel, settings.memory) as (old, new, held):
+                for pair in shown:
+                    before = self.problems.get(pair) or HingeProblem(kernel)
+                    after = done[pair] = before.changed_to(wanted[pair], rows, old, new)
+                    steps += after.n_breakpoints - before.n_breakpoints
         except MemoryError as error:
             raise MemoryError(
-                f"cache_size allows {share / 2**20:.3g} MB for the kernel matrix of each of the "
-                f"{len(wanted)} binary problems, which is too little: raise it (set_params, then "
-                f"again). Nothing was changed. ({error})"
+                f"cache_size allows {settings.memory / 2**20:.3g} MB for the kernel matrix, which "
+                f"is too little: raise it (set_params, then again). Nothing was changed. ({error})"
             ) from error
-        return HingeModel(rows, settings, kernel, done, steps)
-
-    def _shared(
-        self, rows: TrainingRows, wanted: Mapping[Pair, Target], kernel: Kernel, memory: int
-    ) -> Floats | None:
-        """The kernel values of all rows, where the first fits of problems share them."""
-        n = len(rows)
-        several = sum(len(t.ids) ** 2 for t in wanted.values()) > n * n
-        if self.problems or not several or not kernel.exact or 8 * n * n > memory:
-            return None
-        cache = KernelCache(kernel, rows.X.shape[1], memory)
-        cache.place(rows.X, np.zeros(n), np.zeros(0, np.intp), None)
-        return cache.gram
+        return HingeModel(rows, settings, kernel, done, steps, held)
 
     def take_over(self) -> None:
-        """Own the kernel matrices from now on: the last step before the model is published.
+        """Own the kernel matrix from now on: the last step before the model is published.
 
-        What they hold of rows that are gone is erased.
+        What it holds of rows that are gone is erased.
         """
-        for problem in self.problems.values():
-            problem.take_over()
+        self.held.take_over()
 
     def find(self, old: Batch) -> Integers:
         """The ids of rows with this content."""
@@ -206,7 +190,7 @@ class HingeModel(SolvedModel):
         wanted, end, problems = settings.machine.targets(rows, kernel), 0, {}
         if sum(len(target.ids) for target in wanted.values()) != len(arrays["alpha"]):
             raise ValueError("alpha does not have one number for each row of each problem.")
-        fresh = HingeProblem(kernel, X.shape[1], settings.memory // max(1, len(wanted)))
+        fresh = HingeProblem(kernel)
         if len(wanted) != len(arrays["intercepts"]):
             raise ValueError("there is not one intercept for each problem.")
         solutions = zip(arrays["intercepts"].tolist(), arrays["residuals"].tolist(), strict=True)
@@ -227,9 +211,8 @@ class HingeModel(SolvedModel):
         self.__dict__.update(HingeModel.restored(**state).__dict__)
 
     def __deepcopy__(self, memo: Any) -> HingeModel:
-        """What never changes is shared; kernel matrices are copied when the copy changes."""
-        settings, problems = copy.deepcopy((self.settings, self.problems), memo)
-        return replace(self, settings=settings, problems=problems)
+        """What never changes is shared; the copy makes a kernel matrix of its own when it changes."""
+        return replace(self, settings=copy.deepcopy(self.settings, memo), held=Held())
 
 
 def _with_weight(new: Batch) -> Batch:

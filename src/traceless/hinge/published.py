@@ -8,7 +8,7 @@ signs are wanted, the end of the path will do for all values that are not near 0
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,28 +16,17 @@ from numpy.typing import ArrayLike
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.canonical import Canonical, canonical
 from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
-from traceless.hinge.kernel_cache import KernelCache, Slots
+from traceless.hinge.gram import Held, Place
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.solver import PathEnd
 from traceless.knowledge.training_rows import TrainingRows
 
 Terms = tuple[Integers, Floats, float]  # ids of points, c and b of f = Σ c k + b
-
-
-class Held(NamedTuple):
-    """The slots of a kernel cache that hold the points of a problem."""
-
-    cache: KernelCache
-    token: object  # by which the cache knows the problem
-    slots: Slots  # of the rows, in the order they came
-    lent: bool = False  # whether another problem needs these slots: they are only read then
 
 
 class SolvedProblem:
     """A solved problem, only to be read. `traceless.hinge.problem` says what its numbers are."""
 
     kernel: Kernel
-    width: int
     rows: TrainingRows
     ids: Integers
     y: Floats
@@ -47,14 +36,11 @@ class SolvedProblem:
     copies: int
     alpha: Floats
     slopes: Floats
-    sides: Integers
     intercept: float
     residual: float
     is_ahead: bool
     is_reported: bool  # whether a caller was told of the KKT residual
-    _held: Held
-    _end: PathEnd
-    _largest: float  # k(x, x) of a point
+    _end: Any
     _canonical: Canonical | None
 
     def __len__(self) -> int:
@@ -69,21 +55,22 @@ class SolvedProblem:
         return rows.values(np.searchsorted(rows.ids, ids // self.copies))
 
     def canonical(self) -> Canonical:
-        """The solution that is published: a function of the data alone, or flagged.
+        """The solution that is published: a function of the data alone, or flagged."""
+        if self._canonical is None:  # of a problem that was restored
+            with Held().opened(self.rows, self.kernel, 1 << 30) as place:
+                slots, c = place.of(self.ids // self.copies), self.y * self.alpha
+                used = np.flatnonzero(c)
+                f = place.gram.combined(slots[used], c[used], slots) + self.intercept
+                self.slopes = self.y * (f - self.levels)  # nothing is taken on trust
+                self._publish(place)
+        assert self._canonical is not None
+        return self._canonical
 
-        It is computed when it is first asked for, with the kernel matrix as long as that is ours.
-        """
-        found, (cache, token, slots, _) = self._canonical, self._held
-        if found is None:
-            end = self._end._replace(alpha=self._net(self.alpha)), self.levels, self.total
-            with cache.lock:
-                if cache.serves(token):
-                    found = canonical(cache, slots, *end)
-            if found is None:
-                cache, none = KernelCache(self.kernel, self.width, 0), np.zeros(0, np.intp)
-                found = canonical(cache, cache.place(self.X, self.y, none, None), *end)
-            self._canonical = found
-        return found
+    def _publish(self, place: Place) -> None:
+        """Compute what is published from the end of the path."""
+        slots, alpha = place.of(self.ids // self.copies), self._net(self.alpha)
+        end = alpha, self.bounds, self.slopes, self.intercept, self.levels, self.total
+        self._canonical = canonical(place.gram, slots, self.X, self.y, *end)
 
     def _net(self, alpha: Floats) -> Floats:
         """The same f by smaller α: what the two copies of a row have in common cancels.
@@ -113,6 +100,10 @@ class SolvedProblem:
             used, b = solution.first[np.flatnonzero(solution.shares)], solution.constant
             c = solution.coefficients
         return self.ids[used], c, b
+
+    @property
+    def _largest(self) -> float:
+        return float(np.abs(self.kernel.diagonal(self.X)).max(initial=0.0))
 
     @property
     def is_published(self) -> bool:
