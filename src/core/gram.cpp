@@ -105,6 +105,15 @@ void Gram::erase(In<int64_t, 1> slots) {
   for (auto &some : scratch) std::fill(some.begin(), some.end(), 0.0);
 }
 
+// How often a number is kept, of rows or of lines: what is forgotten is nowhere.
+int64_t Gram::count(double number) const {
+  int64_t found = std::count(rows.begin(), rows.end(), number) + std::count(gathered.begin(), gathered.end(), number) +
+                  std::count(result.begin(), result.end(), number);
+  for (auto &line : lines) found += std::count(line.values.get(), line.values.get() + line.size, number);
+  for (auto &some : scratch) found += std::count(some.begin(), some.end(), number);
+  return found;
+}
+
 double *Gram::room(Line &line) {
   if (line.size >= n) return line.values.get();
   if (!line.values) {

@@ -28,6 +28,7 @@ class Gram {
   Gram(const Gram &) = delete;
   void place(In<double, 2> X, In<int64_t, 1> slots);
   void erase(In<int64_t, 1> slots);
+  int64_t count(double number) const;
 
   // The line of a slot, with values at least for the slots of some runs.
   const double *line(int slot, const Runs &runs);

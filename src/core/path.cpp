@@ -978,6 +978,7 @@ Solution changed(Gram &gram, Solution s, const std::vector<int> &gone, const std
     path.solve();
   }
   if (path.from_scratch) s.looks = 0;
+  s.points.shrink_to_fit();
   s.factor.forget();
   return s;
 }
@@ -1059,6 +1060,7 @@ void bind_path(nb::module_ &m) {
       }, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("place", &Gram::place, nb::call_guard<nb::gil_scoped_release>())
       .def("erase", &Gram::erase, nb::call_guard<nb::gil_scoped_release>())
+      .def("count", &Gram::count)
       .def("between", &Gram::between, nb::call_guard<nb::gil_scoped_release>())
       .def("combined", &Gram::combined, nb::call_guard<nb::gil_scoped_release>())
       .def("diagonal", [](Gram &gram, In<int64_t, 1> at, Out<double, 1> out) {

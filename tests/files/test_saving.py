@@ -473,7 +473,6 @@ HINGE = {
     "alpha below zero": put("alpha", 0, -1.0),
     "alpha above its bound": put("alpha", 0, 1.5),
     "NaN in alpha": put("alpha", 0, np.nan),
-    "NaN in slopes": put("slopes", 0, np.nan),
     "NaN in intercepts": put("intercepts", 0, np.nan),
     "an id that was never given": put("last_ids", 0, 10**9),
     "absurd next id": state(next_id=2**63),

@@ -27,7 +27,7 @@ def restored(said, tensors, **parameters):
     ("name", "change", "words"),
     [  # tests/files forges the other tensors in whole files
         ("rows", lambda a: a[:, :1], "rows of 1 columns"),
-        ("alpha", lambda a: a[1:], "slopes"),
+        ("alpha", lambda a: a[1:], "one number for each row"),
         ("intercepts", lambda a: np.r_[a, a], "residuals"),
         ("last_ids", lambda a: a + 40, "'last_ids' has values"),
         ("gram", np.zeros_like, "expected the tensors"),

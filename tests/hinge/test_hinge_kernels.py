@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from oracles import dense_kernel
 from traceless.arithmetic.elementary import exponential
 from traceless.hinge import kernels
-from traceless.hinge.kernel_cache import KernelCache
+from traceless.hinge.gram import Gram
 from traceless.hinge.kernels import Kernel
 
 KERNELS = [
@@ -90,31 +90,6 @@ def test_sigmoids_of_any_size(x):
     assert value == pytest.approx(np.tanh(x), rel=1e-14, abs=1e-300)
 
 
-NONE = np.zeros(0, dtype=np.intp)
-
-
-@pytest.mark.parametrize("memory", [1 << 20, 4000])
-def test_kept_kernel_values_are_those_of_the_rows(rng, memory):
-    cache, token = KernelCache(Kernel("rbf"), 2, memory), object()
-    slots = cache.place(rng.normal(size=(30, 2)), np.ones(30), NONE, token)
-    cache.hand_over(token, slots)
-    for j in range(4):
-        cache.need(j, np.arange(0))
-    slots = np.delete(slots, np.arange(10, 15))
-    cache.hand_over(token, slots)
-    new = cache.place(rng.normal(size=(6, 2)), np.ones(6), slots, token)
-    alive = np.sort(np.concatenate([slots, new]))
-    cache.hand_over(token, alive)
-    for one in (cache, cache.moved(alive, memory), cache.moved(alive, 1 << 20)):
-        alive = alive if one is cache else np.arange(len(alive))
-        G = one.kernel.values(one.rows[:, alive].T, one.rows[:, alive])
-        for j in np.flatnonzero(one.line[: one.n] >= 0):
-            if j in alive:
-                assert np.array_equal(one.gram[one.line[j], alive], G[list(alive).index(j)])
-        c = rng.normal(size=len(alive))
-        assert np.allclose(one.times(alive, alive, c), G @ c)
-
-
 def test_a_linear_kernel_can_be_centred(rng):
     A, centre = rng.normal(size=(20, 3)) + 1000.0, np.array([1000.0, 0.0, 999.0])
     G = Kernel("linear", centre=centre).values(A, A.T)
@@ -125,7 +100,7 @@ def test_a_linear_kernel_can_be_centred(rng):
 @pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("poly")], ids=["linear", "poly"])
 def test_kernel_values_beyond_float64_say_so(kernel):
     with pytest.raises(OverflowError, match="scale the columns"):
-        KernelCache(kernel, 1, 1 << 20).place(np.array([[1e200]]), np.ones(1), NONE, None)
+        Gram(kernel, 1, 1 << 20).place(np.array([[1e200]]))
 
 
 def test_gamma_of_zero_is_one_at_any_distance():
