@@ -39,10 +39,10 @@ from papers.datasets import Floats, find_mnist, mnist_images, small_images
 from papers.timing import interleave
 from traceless import PathOneClass, PathSVC, PathSVR
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.solver import MANY
 from traceless.model_selection import cross_val_predict
 
 Points = tuple[Floats, Floats]
+MANY = 1000  # rows from which on the path has working sets (src/core/path.cpp)
 
 
 def plane(rng: np.random.Generator, n: int) -> Points:

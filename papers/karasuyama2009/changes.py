@@ -165,7 +165,7 @@ def same_bits(a: PointProblem, b: PointProblem) -> bool:
     """Whether support vectors, coefficients and intercept are the same numbers."""
     (i, c, p), (j, d, q) = a.published.terms(), b.published.terms()
     rows = [x.rows.values(np.searchsorted(x.rows.ids, ids)) for x, ids in ((a, i), (b, j))]
-    return p == q and np.array_equal(c, d) and np.array_equal(*rows)
+    return p == q and np.array_equal(c, d) and np.array_equal(rows[0], rows[1])
 
 
 def apart(a: Floats, b: Floats) -> float:

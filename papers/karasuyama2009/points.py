@@ -45,11 +45,9 @@ class PointProblem(HingeProblem):
 
     def __init__(self, kernel: Kernel, width: int, memory: int = 1 << 30, seed: int = 0) -> None:
         super().__init__()
-        self.kernel, self.rows = (
-            kernel,
-            TrainingRows.of((np.zeros((0, width)), np.zeros(0), np.zeros(0))),
-        )
-        self.width, self.memory, self.seed, self.held = width, memory, seed, Held()
+        self.rows = TrainingRows.of((np.zeros((0, width)), np.zeros(0), np.zeros(0)))
+        self.kernel, self.width, self.memory = kernel, width, memory
+        self.seed, self.held = seed, Held()
 
     def __deepcopy__(self, _: object) -> Self:
         other = copy.copy(self)

@@ -95,20 +95,21 @@ const auto fast_decompose = FASTEST(decompose);
 
 }  // namespace
 
-void Factor::reserve(int members) {
-  if (members <= room) return;
-  const int larger = members + members / 4 + 32;
-  std::vector<double> other(size_t(larger) * larger);
-  for (int i = 0; i < k; ++i) std::copy_n(row(i), k, &other[size_t(i) * larger]);
+void Factor::resize(int members) {
+  std::vector<double> other(size_t(members) * members);
+  for (int i = 0; i < k; ++i) std::copy_n(row(i), k, &other[size_t(i) * members]);
   R.swap(other);
-  room = larger;
-  for (auto *values : {&v, &ones, &x, &size, &column, &scratch}) values->resize(larger);
+  room = members;
+  for (auto *values : {&v, &ones, &x, &size, &column, &scratch}) values->resize(members);
 }
 
-void Factor::assign(const Factor &other) {
-  reserve(other.k + 16);
-  k = other.k, rho = other.rho;
-  for (int i = 0; i < k; ++i) std::copy_n(&other.R[size_t(i) * other.room], k, row(i));
+void Factor::forget() {
+  resize(k + 16);
+  for (auto *values : {&v, &ones, &x, &size, &column, &scratch}) std::fill(values->begin(), values->end(), 0.0);
+}
+
+void Factor::reserve(int members) {
+  if (members > room) resize(members + members / 4 + 32);
 }
 
 bool Factor::set(const std::vector<double> &A) {
@@ -165,9 +166,4 @@ double Factor::solve(double q) {
     x[i] -= beta * scratch[i];
   }
   return beta + rho * q;
-}
-
-void Factor::forget() {
-  for (int i = 0; i < room; ++i) std::fill(row(i) + (i < k ? k : 0), row(i) + room, 0.0);
-  for (auto *values : {&v, &ones, &x, &size, &column, &scratch}) std::fill(values->begin(), values->end(), 0.0);
 }

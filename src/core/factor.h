@@ -20,7 +20,8 @@ struct Factor {
 
   double *row(int i) { return &R[size_t(i) * room]; }
   void reserve(int members);
-  void assign(const Factor &other);       // with room of its own
+  void resize(int members);
+  void forget();                          // what is of members that were, and room for more than a few
   bool set(const std::vector<double> &A);  // from A, k × k; false where a pivot is unsound
   void forward(double *a, double *b);     // a ← R⁻ᵀa, and b if there is one
   void backward(double *a, double *b);    // a ← R⁻¹a
@@ -28,5 +29,4 @@ struct Factor {
   void extend(double value);              // v by an entry, after `grow`
   void remove(int place);
   double solve(double q);                 // x and size from v, ones; returns t
-  void forget();                          // what is beyond the k members
 };

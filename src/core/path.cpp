@@ -73,8 +73,7 @@ class Path {
   double drift(const Point &p) const { return p.y * push[p.row] - p.shift; }
   void sum(const std::vector<int> &points, const std::vector<double> &c, std::vector<double> &out);
   void measure();
-  void compute_g();
-  void refine(double imbalance);
+  void compute_g(bool anew);
   void centre();
   void drop_leaving();
   void make_factor();
@@ -82,6 +81,7 @@ class Path {
   bool follow_path();
   bool follow_once();
   bool follow();
+  template <class F> double solve_for(F value, double q);
   double direction(double &run);
   double first_member(double most, int &place, bool &upper) const;
   double first_other(double most, double db, double run, int &who);
@@ -308,7 +308,7 @@ void Path::start_anywhere(double size) {
     if (p.side == INSIDE || (p.side == MARGIN && p.rate > 0)) p.bound = p.final, p.rate = 0;
     p.shift = 0;
   }
-  compute_g();
+  compute_g(from_scratch);
   for (auto &p : s.points) {
     const double noise = size * (0.5 + (random() >> 11) * 0x1p-53);
     if (p.side == LEAVING) continue;
@@ -417,23 +417,26 @@ bool Path::follow() {
   }
 }
 
+// Solves the bordered system of the margin set for values of its points, and Σx = q; returns t.
+template <class F> double Path::solve_for(F value, double q) {
+  Factor &R = s.factor;
+  if (!kept) {
+    for (int i = 0; i < R.k; ++i) R.v[i] = value(s.points[s.members[i]]), R.ones[i] = 1;
+    R.forward(R.v.data(), R.ones.data());
+  }
+  return R.solve(q);
+}
+
 // The direction of the members; returns db. Without members b alone moves, until there is one: then run is 0.
 double Path::direction(double &run) {
-  Factor &R = s.factor;
-  if (!R.k) {
+  if (!s.factor.k) {
     if (!(std::fabs(pull) > NOISE * heap)) return 0;
     run = 0;
     return pull > 0 ? 1 : -1;
   }
-  if (!kept) {
-    for (int i = 0; i < R.k; ++i) {
-      const Point &p = s.points[s.members[i]];
-      R.v[i] = -p.y * drift(p), R.ones[i] = 1;
-    }
-    R.forward(R.v.data(), R.ones.data());
-    kept = true;
-  }
-  return R.solve(-pull);
+  const double db = solve_for([&](const Point &p) { return -p.y * drift(p); }, -pull);
+  kept = true;
+  return db;
 }
 
 // The first member to reach a bound.
@@ -727,12 +730,12 @@ double Path::worst(double &imbalance, double &tolerance) const {
 }
 
 // Computes f and g of all points from their α: from scratch, or from what has changed since that was last done.
-void Path::compute_g() {
+void Path::compute_g(bool anew) {
   std::vector<int> moved;
   coefficients.clear();
   for (size_t i = 0; i < s.points.size(); ++i) {
     Point &p = s.points[i];
-    if (from_scratch) p.was = p.f = 0;
+    if (anew) p.was = p.f = 0;
     const double c = p.y * p.alpha;
     if (c != p.was) moved.push_back(i), coefficients.push_back(c - p.was);
     p.was = c;
@@ -759,45 +762,25 @@ void Path::drop_leaving() {
   for (int &m : s.members) m = place[m];
 }
 
-// Refines the margin set once, and measures: g is computed from α, for all points.
+// Measures, g computed from α for all points, after one refinement of the margin set with its true g.
 void Path::measure() {
   double imbalance, tolerance;
-  compute_g();
+  compute_g(from_scratch);
   drop_leaving();
-  if (s.factored && s.factor.k) {
+  Factor &R = s.factor;
+  if (s.factored && R.k) {
     worst(imbalance, tolerance);
-    refine(imbalance);
+    kept = false;
+    const double db = solve_for([](const Point &p) { return -p.y * p.g; }, -imbalance);
+    for (int i = 0; i < R.k && std::isfinite(db); ++i) {
+      Point &p = s.points[s.members[i]];
+      p.alpha = std::min(std::max(p.alpha + p.y * R.x[i], 0.0), p.bound);
+    }
+    s.b += std::isfinite(db) ? db : 0;
+    compute_g(false);
   }
   if (s.members.empty()) centre();
   s.residual = worst(imbalance, tolerance);
-}
-
-// One step of iterative refinement with the true g of the margin set.
-void Path::refine(double imbalance) {
-  Factor &R = s.factor;
-  for (int i = 0; i < R.k; ++i) {
-    const Point &p = s.points[s.members[i]];
-    R.v[i] = -p.y * p.g, R.ones[i] = 1;
-  }
-  R.forward(R.v.data(), R.ones.data());
-  const double db = R.solve(-imbalance);
-  kept = false;
-  if (!std::isfinite(db)) return;
-  coefficients.resize(R.k);
-  for (int i = 0; i < R.k; ++i) {
-    Point &p = s.points[s.members[i]];
-    const double alpha = std::min(std::max(p.alpha + p.y * R.x[i], 0.0), p.bound);
-    coefficients[i] = p.y * (alpha - p.alpha);
-    p.alpha = alpha;
-    p.was = p.y * alpha;
-  }
-  s.b += db;
-  f.assign(gram.n, 0.0);
-  sum(s.members, coefficients, f);
-  for (auto &p : s.points) {
-    p.f += f[p.row];
-    p.g = p.y * (p.f + s.b - p.level);
-  }
 }
 
 // Without a margin set b is an interval: takes its middle.
@@ -983,16 +966,8 @@ Solution changed(Gram &gram, Solution s, const std::vector<int> &gone, const std
   return s;
 }
 
-Solution Solution::copied() const {
-  Solution other;
-  other.points = points, other.members = members, other.factor.assign(factor), other.factored = factored;
-  other.b = b, other.total = total, other.residual = residual, other.looks = looks;
-  other.breakpoints = breakpoints, other.restarts = restarts, other.repairs = repairs;
-  return other;
-}
-
 Solution Solution::rescaled(double ratio, double lift) const {
-  Solution other = copied();
+  Solution other = *this;
   for (auto &p : other.points) {
     for (double *v : {&p.alpha, &p.g, &p.bound, &p.final, &p.f, &p.was, &p.level}) *v *= ratio;
     p.level += lift;
@@ -1020,7 +995,7 @@ std::vector<Point> points(Slots rows, Vector y, Vector level, Vector bound) {
 // Slots of the points before and of those afterwards; the numbers of these, in the order in which they stay and come.
 Solution change(Gram &gram, const Solution &before, Slots slots, Slots gone, Slots rows, Vector y, Vector level,
                 Vector bound, double total, uint64_t seed) {
-  Solution s = before.copied();
+  Solution s = before;
   for (size_t i = 0; i < s.points.size(); ++i) s.points[i].row = slots.data()[i];
   return changed(gram, std::move(s), std::vector<int>(gone.data(), gone.data() + gone.shape(0)),
                  points(rows, y, level, bound), total, seed);

@@ -38,7 +38,6 @@ struct Solution {
   int64_t breakpoints = 0, restarts = 0, repairs = 0;
   int looks = 0;             // paths since f was computed from scratch
 
-  Solution copied() const;
   Solution rescaled(double ratio, double lift) const;  // of ratio · f + lift
 };
 

@@ -1,8 +1,8 @@
 """What the estimators of the path family share: rows that come and go, and what is published.
 
 Karasuyama & Takeuchi 2009: rows that come, rows that go and bounds that change are one path of
-the solution. `traceless.hinge` has the solver; it is compiled by numba, and imported when something
-is learned, not before.
+the solution. `traceless.hinge` has the solver, which needs the compiled core and is imported when
+something is learned, not before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What is published of a solved problem: a value that answers without locks and without the engine.
 
 It is computed at the end of each change, from the end of the path (``src/core/publish.cpp``): one
-solution f = Σ c k + b with bits that depend on the data alone, or flagged, and measured from scratch
-over all points.
+solution f = Σ c k + b with bits that depend on the data alone, or flagged, and measured from
+scratch over all points.
 """
 
 from __future__ import annotations
