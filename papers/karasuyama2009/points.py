@@ -16,6 +16,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.hinge.gram import Held, changing
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.problem import HingeProblem
+from traceless.hinge.published import kernel_sums, linear_values
 from traceless.hinge.target import Target
 from traceless.knowledge.training_rows import TrainingRows
 
@@ -43,9 +44,10 @@ class PointProblem(HingeProblem):
     """
 
     def __init__(self, kernel: Kernel, width: int, memory: int = 1 << 30, seed: int = 0) -> None:
-        super().__init__(kernel)
+        super().__init__()
         self.rows = TrainingRows.of((np.zeros((0, width)), np.zeros(0), np.zeros(0)))
-        self.width, self.memory, self.seed, self.held = width, memory, seed, Held()
+        self.kernel, self.width, self.memory = kernel, width, memory
+        self.seed, self.held = seed, Held()
 
     def __deepcopy__(self, _: object) -> Self:
         other = copy.copy(self)
@@ -94,8 +96,22 @@ class PointProblem(HingeProblem):
         after = TrainingRows(X, y, u, ids, before.next_id + len(new))
         with changing(self.held, before, after, self.kernel, self.memory) as (old, place, held):
             other = self.changed_to(Target(ids, y, u, y), after, old, place)
-        other.held = held
+        other.rows, other.held = after, held
         return other
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """The points, in the order they came."""
+        return self.rows.values(np.searchsorted(self.rows.ids, self.ids))
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """The f of other points."""
+        A = np.asarray(X, dtype=np.float64) + 0.0
+        if self.published.weights is not None:
+            return linear_values(self.kernel, A, [self.published])[0]
+        ids, c, b = self.published.terms()
+        at = np.searchsorted(self.rows.ids, ids)
+        return kernel_sums(self.kernel, A, self.rows.X, [(at, c, b)])[0]
 
 
 def _bounds(bounds: ArrayLike, n: int) -> Floats:

@@ -12,11 +12,11 @@ from sklearn.feature_selection import RFE
 from sklearn.metrics.pairwise import linear_kernel
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
+from traceless.hinge.groups import Groups
 from vega_datasets import data
 
 from traceless import PathSVC
-from traceless.hinge.canonical import Canonical
-from traceless.hinge.groups import Groups
+from traceless.hinge.published import Published
 
 EPS = np.finfo(float).eps
 
@@ -155,11 +155,11 @@ def test_what_float64_cannot_solve_is_warned_of(rng, low, width):
 def test_rounding_excuses_nothing_above_the_ceiling(rng):
     X = rng.normal(size=(30, 2))
     (problem,) = PathSVC(gamma=0.5).fit(X, X[:, 0] > 0)._model.problems.values()
-    s = problem.canonical()
+    s = problem.published
 
     def excess(residual, noise, tol):
         fields = {name: getattr(s, name) for name in s.__dataclass_fields__}
-        return Canonical(**fields | {"residual": residual, "noise": noise}).excess(tol)
+        return Published(**fields | {"residual": residual, "noise": noise}).excess(tol)
 
     assert excess(5e-7, 1e-6, 1e-9) == 0.0
     assert excess(5e-7, 1e-8, 1e-9) == 5e-7

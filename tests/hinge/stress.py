@@ -29,7 +29,7 @@ from oracles import dense_kernel, promise, residual
 from papers.karasuyama2009.points import PointProblem
 from traceless import PathOneClass
 from traceless.arithmetic.integers import Floats
-from traceless.hinge.canonical import Canonical
+from traceless.hinge.published import Published
 
 
 def published_residual(problem: PointProblem) -> float:
@@ -37,7 +37,7 @@ def published_residual(problem: PointProblem) -> float:
 
     Decision values must be those of the dual coefficients.
     """
-    solution, bounds = problem.canonical(), problem.bounds
+    solution, bounds = problem.published, problem.bounds
     alpha = solution.alpha_of_points(bounds)
     if not ((alpha >= 0.0) & (alpha <= bounds)).all():
         return np.inf
@@ -75,13 +75,13 @@ def same_bits(problem: PointProblem, rng: Generator) -> str:
     order = rng.permutation(len(problem))
     fresh = PointProblem(problem.kernel, problem.X.shape[1], seed=1)
     fresh.fit(problem.X[order], problem.y[order], problem.bounds[order])
-    a, b = problem.canonical(), fresh.canonical()
+    a, b = problem.published, fresh.published
     if not (a.certain and b.certain):
         return "flagged"
     return "equal" if equal_bits(a, b) else "different"
 
 
-def equal_bits(a: Canonical, b: Canonical) -> bool:
+def equal_bits(a: Published, b: Published) -> bool:
     """Whether two solutions of the same points are the same function to the bit."""
     same = np.array_equal(a.shares, b.shares) and a.intercept == b.intercept
     if a.weights is None or b.weights is None:
@@ -113,7 +113,7 @@ def chain(name: str, seed: int, length: int, tally: Counter[str], worst: dict[st
 def was_reported(model: Any) -> bool:
     """Whether a warning says that the solution is less exact than promised."""
     problems = model._current().problems.values()
-    return any(problem.canonical().excess(model.tol) for problem in problems)
+    return any(problem.published.excess(model.tol) for problem in problems)
 
 
 def machine_residual(model: Any, which: Machine, held: Sequence[Floats]) -> float:

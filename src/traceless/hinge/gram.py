@@ -56,7 +56,7 @@ class Gram:
 
     def _given(self, row: Floats, others: Floats) -> Floats:
         """Values of a kernel that is not computed in the core."""
-        return np.ascontiguousarray(self.kernel.values(row, others.T)[0])
+        return np.ascontiguousarray(self.kernel.values(row, others)[0])
 
     def place(self, X: Floats) -> Slots:
         """Write rows into slots that the owner does not use; what else was written is erased."""

@@ -47,8 +47,7 @@ class HingeModel(SolvedModel):
         """The model of some rows."""
         gram = None
         if settings.name == "precomputed":
-            gram, numbers = precomputed.joined(np.zeros((0, 0)), np.zeros(0, np.int64), new[0])
-            new = numbers[:, None] + 0.0, *new[1:]
+            gram, new = precomputed.joined(np.zeros((0, 0)), np.zeros(0, np.int64), new)
         rows = TrainingRows.of(_with_weight(new))
         if not len(rows):
             raise ValueError(
@@ -62,7 +61,9 @@ class HingeModel(SolvedModel):
         kernel = _kernel(settings, settings.gamma_of(rows.X, rows.weight), rows.X, gram)
         return cls(rows, settings, kernel)._followed(rows, settings, kernel)
 
-    def updated(self, new: Batch | None, gone: Integers, settings: Settings) -> HingeModel:
+    def updated(
+        self, new: Batch | None, gone: Integers, settings: Settings, to_look: bool = False
+    ) -> HingeModel:
         """The model with new rows, less some; this one stays what it is."""
         given = settings.name == "precomputed"
         if given != (self.kernel.name == "precomputed"):
@@ -74,20 +75,17 @@ class HingeModel(SolvedModel):
         if given:  # `after` is the kernel matrix without the points that are gone
             gram, dropped = self.gram, self._numbers()[np.isin(self.rows.ids, gone)]
             if new is not None:
-                gram, numbers = precomputed.joined(gram, self._numbers(), new[0])
-                new = numbers[:, None] + 0.0, *new[1:]
+                gram, new = precomputed.joined(gram, self._numbers(), new)
             kernel = replace(kernel, gram=gram)
             after = precomputed.less(gram, dropped) if len(dropped) else gram
         rows = self.rows.changed(gone, None if new is None else _with_weight(new))
         same = settings.structure == self.settings.structure
         if not (same and settings.fits(kernel.gamma, kernel.centre, rows.X, rows.weight)):
             return HingeModel.solved(rows, settings, after)
-        model = self._followed(rows, settings, kernel)
+        model = self._followed(rows, settings, kernel, to_look)
         if after is None:
             return model
-        kernel = replace(kernel, gram=after)
-        problems = {pair: p.with_kernel(kernel) for pair, p in model.problems.items()}
-        return replace(model, kernel=kernel, problems=problems)
+        return replace(model, kernel=replace(kernel, gram=after))
 
     def without(self, gone: Integers) -> HingeModel:
         """The model less some rows, to be asked and not to be changed; this one stays as it is.
@@ -96,14 +94,14 @@ class HingeModel(SolvedModel):
         """
         at = np.searchsorted(self.rows.ids, gone)
         if len(gone) > 1 or self.moves_gamma[at].any() or self.kernel.name == "precomputed":
-            model = self.updated(None, gone, self.settings)
+            model = self.updated(None, gone, self.settings, to_look=True)
         else:  # a kernel stays, and a centre may: with Σyα = 0 it is of no consequence
-            model = self._followed(self.rows.without(gone), self.settings, self.kernel)
-        for problem in model.problems.values():
-            problem.is_ahead = problem.tells_b and not problem.is_published
+            model = self._followed(self.rows.without(gone), self.settings, self.kernel, True)
         return model
 
-    def _followed(self, rows: TrainingRows, settings: Settings, kernel: Kernel) -> HingeModel:
+    def _followed(
+        self, rows: TrainingRows, settings: Settings, kernel: Kernel, to_look: bool = False
+    ) -> HingeModel:
         """The model of these rows, at the ends of the paths from ours.
 
         The kernel must have the values of ours for the rows that are there. Kernel matrices are
@@ -114,8 +112,9 @@ class HingeModel(SolvedModel):
         try:
             with changing(self.held, self.rows, rows, kernel, settings.memory) as (old, new, held):
                 for pair in shown:
-                    before = self.problems.get(pair) or HingeProblem(kernel)
-                    after = done[pair] = before.changed_to(wanted[pair], rows, old, new)
+                    before = self.problems.get(pair) or HingeProblem()
+                    numbers = wanted[pair], rows, old, new, to_look
+                    after = done[pair] = before.changed_to(*numbers)
                     steps += after.n_breakpoints - before.n_breakpoints
         except MemoryError as error:
             raise MemoryError(
@@ -160,7 +159,6 @@ class HingeModel(SolvedModel):
             "ids": rows.ids,
             "alpha": np.concatenate([none, *(p.alpha[np.argsort(p.ids)] for p in problems)]),
             "intercepts": np.array([p.intercept for p in problems]),
-            "residuals": np.array([p.residual for p in problems]),
         }
         if isinstance(self.settings.machine, Classifier):
             facts["classes"] = rows.classes
@@ -189,17 +187,19 @@ class HingeModel(SolvedModel):
         wanted, end, problems = settings.machine.targets(rows, kernel), 0, {}
         if sum(len(target.ids) for target in wanted.values()) != len(arrays["alpha"]):
             raise ValueError("alpha does not have one number for each row of each problem.")
-        fresh = HingeProblem(kernel)
         if len(wanted) != len(arrays["intercepts"]):
             raise ValueError("there is not one intercept for each problem.")
-        solutions = zip(arrays["intercepts"].tolist(), arrays["residuals"].tolist(), strict=True)
-        for (pair, target), ours in zip(wanted.items(), solutions, strict=True):
-            begin, end = end, end + len(target.ids)
-            alpha = arrays["alpha"][begin:end]
-            if (alpha > target.bounds).any():
-                raise ValueError("a row has an alpha above its bound.")
-            problems[pair] = fresh.restored(rows, target, alpha, *ours)
-        return cls(rows, settings, kernel, problems, facts["n_breakpoints"])
+        held = Held()
+        with held.opened(rows, kernel, settings.memory) as place:
+            for (pair, target), b in zip(
+                wanted.items(), arrays["intercepts"].tolist(), strict=True
+            ):
+                begin, end = end, end + len(target.ids)
+                alpha = arrays["alpha"][begin:end]
+                if (alpha > target.bounds).any():
+                    raise ValueError("a row has an alpha above its bound.")
+                problems[pair] = HingeProblem().restored(target, rows, place, alpha, b)
+        return cls(rows, settings, kernel, problems, facts["n_breakpoints"], held)
 
     def __getstate__(self) -> dict[str, Any]:
         """The content, as in a file."""

@@ -22,20 +22,19 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.core import core
 from traceless.hinge.gram import Place
-from traceless.hinge.kernels import Kernel
-from traceless.hinge.published import SolvedProblem
+from traceless.hinge.published import Published, at_end_of_path, published
 from traceless.hinge.target import Target
 from traceless.knowledge.training_rows import TrainingRows
 
 _NOTHING = Target(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
 
 
-class HingeProblem(SolvedProblem):
+class HingeProblem:
     """One binary problem, solved at all times.
 
     Attributes
     ----------
-    ids : ids of the points among ``rows``, in the order they came
+    ids : ids of the points, in the order they came
     y : labels, -1.0 and 1.0
     levels, total : the t and τ above
     bounds : the largest that each α may be
@@ -47,43 +46,53 @@ class HingeProblem(SolvedProblem):
         The largest violation of a KKT condition at the end of the path.
     n_breakpoints, n_restarts, n_repairs : int
         Of all paths so far.
+    published : Published
+        What is said of it.
     """
 
+    ids: Integers
+    y: Floats
+    bounds: Floats
+    levels: Floats
+    total: float
     scale: float
     offset: float
+    copies: int
+    published: Published
     seed = 0  # of the random shifts that break ties
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        self.rows = TrainingRows.of((np.zeros((0, 0)), np.zeros(0), np.zeros(0)))
+    def __init__(self) -> None:
         self._become(_NOTHING, core.Solution())
 
     def _become(self, target: Target, end: Any) -> None:
         """Take the numbers of a solution, which are those of the target's points."""
         self.__dict__ |= target._asdict()
-        self._end, self._canonical, self.is_ahead, self.is_reported = end, None, False, False
+        self._target, self._end = target, end
         self.alpha, self.slopes, self.intercept = end.alpha, end.slopes, end.b
         self.residual, self.n_breakpoints = end.residual, end.breakpoints
         self.n_restarts, self.n_repairs = end.restarts, end.repairs
 
-    def with_kernel(self, kernel: Kernel) -> Self:
-        """The same with a kernel that has the same values for the points there are."""
-        other = copy.copy(self)
-        other.kernel = kernel
-        return other
+    def __len__(self) -> int:
+        return len(self.ids)
 
     # --- changes -----------------------------------------------------------------------------
 
-    def changed_to(self, target: Target, rows: TrainingRows, before: Place, after: Place) -> Self:
+    def changed_to(
+        self,
+        target: Target,
+        rows: TrainingRows,
+        before: Place,
+        after: Place,
+        to_look: bool = False,
+    ) -> Self:
         """The problem of the target's points, at the end of a path from this one, which stays.
 
-        The kernel matrix has our rows where they were `before`, and those of the target.
+        The kernel matrix has our rows where they were `before`, and those of the target. What is
+        only made `to_look` at it may publish the end of the path as it is.
         """
-        other = copy.copy(self)
-        other.kernel, other.rows = after.gram.kernel, rows
         kept, at = _found_among(self.ids, target.ids)
         if kept.all() and len(at) == len(target.ids) and self._is_problem_of(target, at):
-            return other
+            return self
         new = np.ones(len(target.ids), dtype=bool)
         new[at] = False
         order = np.concatenate([at, np.flatnonzero(new)])
@@ -93,8 +102,14 @@ class HingeProblem(SolvedProblem):
         numbers = after.of(ids // target.copies), y, levels, bounds, target.total, self.seed
         with np.errstate(all="ignore"):  # what is not finite shows in the KKT residual
             end = core.change(after.gram.lines, end, old, np.flatnonzero(~kept), *numbers)
-        other._become(target._replace(ids=ids, y=y, bounds=bounds, levels=levels), end)
-        other._publish(after)
+        points = target._replace(ids=ids, y=y, bounds=bounds, levels=levels)
+        ahead = at_end_of_path(points, end) if to_look else None
+        return self._at(points, end, ahead or published(after, rows, points, end))
+
+    def _at(self, points: Target, end: Any, solution: Published) -> Self:
+        other = copy.copy(self)
+        other._become(points, end)
+        other.published = solution
         return other
 
     def _is_problem_of(self, target: Target, at: NDArray[np.intp]) -> bool:
@@ -111,22 +126,15 @@ class HingeProblem(SolvedProblem):
         return self._end if (ratio, lift) == (1.0, 0.0) else self._end.rescaled(ratio, lift)
 
     def restored(
-        self,
-        rows: TrainingRows,
-        target: Target,
-        alpha: Floats,
-        b: float,
-        residual: float,
+        self, target: Target, rows: TrainingRows, place: Place, alpha: Floats, b: float
     ) -> Self:
         """The problem of the target's points with a solution from another process.
 
         The next change starts from any α and b, so it would also mend what is not a solution.
         """
-        other = copy.copy(self)
-        other.rows = rows
-        numbers = alpha, b, target.total, residual
-        other._become(target, core.restored(target.y, target.levels, target.bounds, *numbers))
-        return other
+        numbers = target.y, target.levels, target.bounds, alpha, b, target.total, 0.0
+        end = core.restored(*numbers)
+        return self._at(target, end, published(place, rows, target, end))
 
 
 def _found_among(ids: Integers, others: Integers) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
