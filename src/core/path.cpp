@@ -78,6 +78,7 @@ class Path {
   void drop_leaving();
   void make_factor();
 
+  bool missed();
   bool follow_path();
   bool follow_once();
   bool follow();
@@ -88,7 +89,7 @@ class Path {
   void advance(double step, double db, double run);
   void end_path();
   void open_window();
-  std::vector<int> close_window();
+  void close_window();
 
   void carry(const Point &p, double sign);
   void settle(int m, bool upper);
@@ -204,6 +205,11 @@ void Path::fit() {
 void Path::solve() {
   follow_path();
   measure();
+  while (missed()) {
+    start();
+    follow_path();
+    measure();
+  }
   double imbalance, tolerance;
   worst(imbalance, tolerance);
   for (int round = 0; round < 3 * ROUNDS && !(s.residual <= tolerance); ++round) {
@@ -228,6 +234,19 @@ void Path::solve() {
   }
 }
 
+// Gives points that have crossed the margin while they were not watched a shift: another path starts from here.
+bool Path::missed() {
+  bool found = false;
+  for (auto &p : s.points) {
+    if (!(few > 0 && s.factored && (p.side == INSIDE ? p.g < -MISSED : p.side == OUTSIDE && p.g > MISSED))) continue;
+    p.shift = -p.g;
+    p.g = 0;
+    found = true;
+  }
+  few /= 2;
+  return found;
+}
+
 // Follows the path to θ = 1; where it fails, restarts it with random shifts.
 bool Path::follow_path() {
   if (follow_once()) return true;
@@ -244,20 +263,10 @@ bool Path::follow_path() {
 bool Path::follow_once() {
   stalls = 0;
   limit = s.breakpoints + 1000 + 20 * int64_t(s.points.size());
-  while (follow()) {
-    std::vector<int> missed;
-    if (window.open) missed = close_window();
-    end_path();
-    if (missed.empty()) return true;
-    for (int j : missed) {  // they have crossed the margin unseen: another path, from here
-      s.points[j].shift = -s.points[j].g;
-      s.points[j].g = 0;
-    }
-    few /= 2;
-    start();
-  }
-  if (window.open) close_window();
-  return false;
+  const bool reached = follow();
+  window.open = false;  // g of the other points is computed from α
+  if (reached) end_path();
+  return reached;
 }
 
 // Sets θ = 1 and every bound to its final value.
@@ -681,10 +690,10 @@ void Path::open_window() {
   window.open = true;
 }
 
-// Lets g of the other points catch up, and notes the average rates of all. Returns which points are at the end of the
-// path on the wrong side of the margin.
-std::vector<int> Path::close_window() {
-  std::vector<int> moved, missed;
+// Lets g of the other points catch up, and notes the average rates of all. Points that have crossed the margin unseen
+// get a shift.
+void Path::close_window() {
+  std::vector<int> moved;
   coefficients.clear();
   const int n = s.points.size();
   for (int i = 0; i < n; ++i)
@@ -698,17 +707,12 @@ std::vector<int> Path::close_window() {
     Point &p = s.points[i];
     if (!p.watched && p.side != MARGIN) p.g += p.y * (f[p.row] + window.gone[p.row]) - passed * p.shift;
     pace[i] = passed > 0 ? (p.g - window.before[i]) / passed : drift(p);
-    if (!(p.side == INSIDE ? p.g < -MISSED : p.side == OUTSIDE && p.g > MISSED)) continue;
-    if (left > 0) {
-      p.shift -= p.g / left;
-      p.g = 0;
-      kept = false;
-    } else {
-      missed.push_back(i);
-    }
+    if (!(left > 0 && (p.side == INSIDE ? p.g < -MISSED : p.side == OUTSIDE && p.g > MISSED))) continue;
+    p.shift -= p.g / left;
+    p.g = 0;
   }
+  kept = false;
   window.open = false;
-  return missed;
 }
 
 // --- how good it is -----------------------------------------------------------------------------------------------
@@ -762,14 +766,13 @@ void Path::drop_leaving() {
   for (int &m : s.members) m = place[m];
 }
 
-// Measures, g computed from α for all points, after one refinement of the margin set with its true g.
+// Measures, g computed from α for all points; where it is not near 0 on the margin set, after one refinement.
 void Path::measure() {
   double imbalance, tolerance;
   compute_g(from_scratch);
   drop_leaving();
   Factor &R = s.factor;
-  if (s.factored && R.k) {
-    worst(imbalance, tolerance);
+  if (s.factored && R.k && !(worst(imbalance, tolerance) < 1e-3 * tolerance)) {
     kept = false;
     const double db = solve_for([](const Point &p) { return -p.y * p.g; }, -imbalance);
     for (int i = 0; i < R.k && std::isfinite(db); ++i) {
