@@ -47,7 +47,7 @@ def published_residual(problem: PointProblem) -> float:
             dense_kernel(problem.kernel, problem.X, problem.X) @ (problem.y * alpha)
             + solution.intercept
         )
-        off = np.abs(f - solution.decision_function(problem.X)).max()
+        off = np.abs(f - problem.decision_function(problem.X)).max()
         found = max(found, float(off))
     return max(found, abs(solution.residual))
 
