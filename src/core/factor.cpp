@@ -47,31 +47,27 @@ INLINE void rotate(double *upper, double *__restrict lower, const double *__rest
   }
 }
 
-INLINE void subtract(double *__restrict out, const double *row, double t, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) out[i] -= t * row[i];
-}
-
-INLINE void subtract_block(double *__restrict out, const double *R, int64_t stride, int64_t r, int64_t i, int64_t n) {
-  const double *a = R, *b = a + stride, *c = b + stride, *d = c + stride, *e = d + stride, *f = e + stride,
-               *g = f + stride, *h = g + stride;
-  for (; i < n; ++i)
-    out[i] -= a[r] * a[i] + b[r] * b[i] + c[r] * c[i] + d[r] * d[i] + e[r] * e[i] + f[r] * f[i] + g[r] * g[i] +
-              h[r] * h[i];
-}
-
-INLINE bool decompose(double *A, int64_t stride, int64_t n) {
-  std::vector<double> limit(n);
-  for (int64_t i = 0; i < n; ++i) limit[i] = 100 * SOUND * A[i * stride + i];
-  for (int64_t start = 0; start < n; start += BLOCK) {
-    const int64_t end = std::min(n, start + BLOCK);
-    for (int64_t j = start; j < end; ++j) {
-      double *row = A + j * stride;
-      if (!(row[j] > limit[j])) return false;
-      const double root = row[j] = std::sqrt(row[j]);
-      for (int64_t i = j + 1; i < n; ++i) row[i] /= root;
-      for (int64_t r = j + 1; r < end; ++r) subtract(A + r * stride + r, row + r, row[r], n - r);
+// Eight rows of A from `start` on ← rows of R, rows before them being that: the products of a tile of 8 × 8 entries
+// are subtracted in registers, in the order of the rows.
+template <class F> INLINE bool block(F tile, double *A, int64_t stride, int64_t n, int64_t start, const double *limit) {
+  const int64_t end = std::min<int64_t>(n, start + BLOCK);
+  int64_t c = start;
+  for (; end - start == BLOCK && c + BLOCK <= n; c += BLOCK) tile(A, stride, start, c);
+  for (; c < n; ++c)
+    for (int64_t r = start; r < end; ++r) {
+      double z = A[r * stride + c];
+      for (int64_t j = 0; j < start; ++j) z -= A[j * stride + r] * A[j * stride + c];
+      A[r * stride + c] = z;
     }
-    for (int64_t r = end; r < n; ++r) subtract_block(A + r * stride, A + start * stride, stride, r, r, n);
+  for (int64_t j = start; j < end; ++j) {
+    double *__restrict row = A + j * stride;
+    if (!(row[j] > limit[j])) return false;
+    const double root = row[j] = std::sqrt(row[j]);
+    for (int64_t i = j + 1; i < n; ++i) row[i] /= root;
+    for (int64_t r = j + 1; r < end; ++r) {
+      double *__restrict below = A + r * stride;
+      for (int64_t i = r; i < n; ++i) below[i] -= row[r] * row[i];
+    }
   }
   return true;
 }
@@ -86,12 +82,25 @@ INLINE bool decompose(double *A, int64_t stride, int64_t n) {
   TARGET void rotate##ISA(double *upper, double *lower, const double *other, double c, double s, int64_t n) {       \
     rotate(upper, lower, other, c, s, n);                                                                           \
   }                                                                                                                 \
-  TARGET bool decompose##ISA(double *A, int64_t stride, int64_t n) { return decompose(A, stride, n); }
+  TARGET void tile##ISA(double *A, int64_t stride, int64_t start, int64_t c) {                                      \
+    typedef double Lanes __attribute__((vector_size(8 * BLOCK), aligned(8)));                                       \
+    Lanes s[BLOCK];                                                                                                 \
+    for (int r = 0; r < BLOCK; ++r) s[r] = *(const Lanes *)(A + (start + r) * stride + c);                          \
+    for (int64_t j = 0; j < start; ++j) {                                                                           \
+      const double *row = A + j * stride;                                                                           \
+      const Lanes v = *(const Lanes *)(row + c);                                                                    \
+      for (int r = 0; r < BLOCK; ++r) s[r] -= row[start + r] * v;                                                   \
+    }                                                                                                               \
+    for (int r = 0; r < BLOCK; ++r) *(Lanes *)(A + (start + r) * stride + c) = s[r];                                \
+  }                                                                                                                 \
+  TARGET bool block##ISA(double *A, int64_t stride, int64_t n, int64_t start, const double *limit) {                \
+    return block(tile##ISA, A, stride, n, start, limit);                                                            \
+  }
 FOR_VECTORS(FACTOR)
 const auto fast_forward = FASTEST(forward);
 const auto fast_backward = FASTEST(backward);
 const auto fast_rotate = FASTEST(rotate);
-const auto fast_decompose = FASTEST(decompose);
+const auto fast_block = FASTEST(block);
 
 }  // namespace
 
@@ -112,12 +121,20 @@ void Factor::reserve(int members) {
   if (members > room) resize(members + members / 4 + 32);
 }
 
+bool cholesky(double *A, int64_t stride, int64_t n, double sound) {
+  std::vector<double> limit(n);
+  for (int64_t i = 0; i < n; ++i) limit[i] = sound * A[i * stride + i];
+  for (int64_t start = 0; start < n; start += BLOCK)
+    if (!fast_block(A, stride, n, start, limit.data())) return false;
+  return true;
+}
+
 bool Factor::set(const std::vector<double> &A) {
   const int n = std::lround(std::sqrt(double(A.size())));
   k = 0;
   reserve(n + 1);
   for (int i = 0; i < n; ++i) std::copy_n(&A[size_t(i) * n], n, row(i));
-  if (!fast_decompose(R.data(), room, n)) return false;
+  if (!cholesky(R.data(), room, n, 100 * SOUND)) return false;
   k = n;
   return true;
 }

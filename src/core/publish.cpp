@@ -33,7 +33,6 @@ const double AGAIN = 0.8;         // of a limit: below, a violation is within it
 const double SEEN = 0.1;          // over k(x, x): an α of 1e-9 of this adds less than the promise to f, which is near 1
 const double WIDE = 4;            // how many times further from a threshold than it is itself everything has to be
 const double DEPENDENT = 1e-12;   // part of its norm² that a row must have of its own to be independent
-const int BLOCK = 8;              // rows whose products an entry loses at once
 
 // Σa, one after the other.
 double sum(const Values &a) {
@@ -41,41 +40,6 @@ double sum(const Values &a) {
   for (size_t i = 1; i < a.size(); ++i) total += a[i];
   return total;
 }
-
-// The upper triangle of A ← R; false at the first pivot that is not sound. Each entry loses its products in the order
-// of the rows.
-INLINE bool factor(double *A, int64_t n) {
-  Values limit(n);
-  for (int64_t i = 0; i < n; ++i) limit[i] = SOUND * A[i * n + i];
-  for (int64_t start = 0; start < n; start += BLOCK) {
-    const int64_t end = std::min(n, start + BLOCK);
-    for (int64_t j = start; j < end; ++j) {
-      double *row = A + j * n;
-      if (!(row[j] > limit[j])) return false;
-      const double root = row[j] = std::sqrt(row[j]);
-      for (int64_t i = j + 1; i < n; ++i) row[i] /= root;
-      for (int64_t r = j + 1; r < end; ++r) {
-        double *__restrict below = A + r * n;
-        for (int64_t i = r; i < n; ++i) below[i] -= row[r] * row[i];
-      }
-    }
-    const double *u[BLOCK];
-    for (int q = 0; q < BLOCK && end < n; ++q) u[q] = A + (start + q) * n;
-    for (int64_t r = end; r < n; ++r) {
-      double *__restrict out = A + r * n;
-      for (int64_t i = r; i < n; ++i) {
-        double z = out[i];
-        for (int q = 0; q < BLOCK; ++q) z -= u[q][r] * u[q][i];
-        out[i] = z;
-      }
-    }
-  }
-  return true;
-}
-#define FACTOR(ISA, TARGET) \
-  TARGET bool factor##ISA(double *A, int64_t n) { return factor(A, n); }
-FOR_VECTORS(FACTOR)
-const auto fastest = FASTEST(factor);
 
 // The bordered system of kernel values G, k × k.
 struct Margin {
@@ -92,7 +56,7 @@ struct Margin {
     rho = mean > 0 ? mean : 1;
     R.resize(k * k);
     for (int64_t i = 0; i < k * k; ++i) R[i] = G[i] + rho;
-    sound = fastest(R.data(), k);
+    sound = cholesky(R.data(), k, k, SOUND);
     ones.assign(k, 1.0);
     if (sound) solve(ones);
   }
