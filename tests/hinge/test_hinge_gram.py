@@ -46,7 +46,7 @@ def test_values_are_those_of_the_rows_whatever_came_and_went(kernel, width, memo
         if not len(held):
             continue
         a, b = (rng.integers(len(held), size=int(rng.integers(1, 9))) for _ in range(2))
-        G = kernel.values(held, held.T)
+        G = kernel.values(held, held)
         if kernel.exact:
             assert np.array_equal(gram.values(slots[a], slots[b]), G[np.ix_(a, b)])
             assert np.array_equal(gram.diagonal(slots), G.diagonal())

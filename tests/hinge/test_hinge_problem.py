@@ -2,15 +2,24 @@ import numpy as np
 import pytest
 
 from families import FAMILIES, draw_points, sample
-from oracles import promise, residual
+from oracles import change, equal_bits, promise, published_residual, residual
 from papers.karasuyama2009.points import PointProblem
-from stress import change, equal_bits, published_residual
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.target import Target
 
 
 def fitted(X, y, bounds=10.0, kernel=None, **options):
     return PointProblem(kernel or Kernel("rbf", gamma=0.5), X.shape[1], **options).fit(X, y, bounds)
+
+
+def restored(problem, alpha, b, memory=1 << 30):
+    """A problem of the same points with a solution from elsewhere."""
+    other = PointProblem(problem.kernel, 3, memory)
+    target = Target(problem.ids, problem.y, problem.bounds, problem.y)
+    with other.held.opened(problem.rows, problem.kernel, memory) as place:
+        other.__dict__ |= other.restored(target, problem.rows, place, alpha, b).__dict__
+    other.rows = problem.rows
+    return other
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -48,10 +57,8 @@ def test_margins_that_no_factor_resolves(name, seed):
 @pytest.mark.parametrize("wrong", [0.0, 0.3, 10.0])
 def test_a_path_starts_from_anywhere(rng, memory, wrong):
     X, y = sample(rng, 150)
-    problem, other = fitted(X, y), PointProblem(Kernel("rbf", gamma=0.5), 3, memory)
-    alpha = rng.choice([0.0, 1.0, 0.5], size=150) * wrong
-    target = Target(problem.ids, y, problem.bounds, y)
-    other.__dict__ |= other.restored(problem.rows, target, alpha, -3.0, 0.0).__dict__
+    problem, alpha = fitted(X, y), rng.choice([0.0, 1.0, 0.5], size=150) * wrong
+    other = restored(problem, alpha, -3.0, memory)
     other.update((*sample(rng, 10), 10.0), np.arange(10), np.full(150, 5.0))
     assert residual(other) <= promise(other)
     fresh = fitted(other.X, other.y, other.bounds)
@@ -60,9 +67,8 @@ def test_a_path_starts_from_anywhere(rng, memory, wrong):
 
 def test_the_path_from_a_restored_state_is_the_same(rng):
     X, y = sample(rng, 120)
-    problem, again = fitted(X, y), PointProblem(Kernel("rbf", gamma=0.5), 3)
-    points = problem.rows, Target(problem.ids, y, problem.bounds, y)
-    again = again.restored(*points, problem.alpha, problem.intercept, problem.residual)
+    problem = fitted(X, y)
+    again = restored(problem, problem.alpha, problem.intercept)
     new, before = (*sample(rng, 10), 10.0), problem.n_breakpoints
     for one in (problem, again):
         one.update(new, np.arange(10))
@@ -72,9 +78,8 @@ def test_the_path_from_a_restored_state_is_the_same(rng):
 
 def test_a_restored_problem_computes_no_more_than_it_needs(rng):
     X, y = sample(rng, 1200)
-    problem, again = fitted(X, y, 1.0), PointProblem(Kernel("rbf", gamma=0.5), 3)
-    points = problem.rows, Target(problem.ids, y, problem.bounds, y)
-    again = again.restored(*points, problem.alpha, problem.intercept, problem.residual)
+    problem = fitted(X, y, 1.0)
+    again = restored(problem, problem.alpha, problem.intercept)
     again.update((*sample(rng, 1), 1.0), [0])
     support = np.sum(again.alpha > 0)
     assert again.held._place.gram.lines.held < support + 50 < 600

@@ -8,8 +8,8 @@ import pytest
 from families import sample
 from oracles import dense_kernel, promise, residual
 from papers.karasuyama2009.points import PointProblem
+from traceless.hinge import published
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.problem import HingeProblem
 
 
 def picture(problem):
@@ -22,15 +22,15 @@ def test_an_error_on_the_way(rng, monkeypatch, where):
     X, y = sample(rng, 80)
     problem = PointProblem(Kernel("rbf"), 3).fit(X, y, 1.0)
     before, add = picture(problem), (*sample(rng, 10), 1.0)
-    publish = HingeProblem._publish
+    publish = published.published
 
-    def fail(self, place):
+    def fail(*end):
         if where == "after":
-            publish(self, place)
+            publish(*end)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(HingeProblem, "_publish", fail)
+        patch.setattr("traceless.hinge.problem.published", fail)
         for _ in range(3):
             with pytest.raises(KeyboardInterrupt):
                 problem.update(add, np.arange(10))
