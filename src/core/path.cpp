@@ -772,7 +772,8 @@ void Path::measure() {
   compute_g(from_scratch);
   drop_leaving();
   Factor &R = s.factor;
-  if (s.factored && R.k && !(worst(imbalance, tolerance) < 1e-3 * tolerance)) {
+  s.residual = worst(imbalance, tolerance);
+  if (s.factored && R.k && !(s.residual < 1e-3 * tolerance)) {
     kept = false;
     const double db = solve_for([](const Point &p) { return -p.y * p.g; }, -imbalance);
     for (int i = 0; i < R.k && std::isfinite(db); ++i) {
@@ -780,7 +781,7 @@ void Path::measure() {
       p.alpha = std::min(std::max(p.alpha + p.y * R.x[i], 0.0), p.bound);
     }
     s.b += std::isfinite(db) ? db : 0;
-    compute_g(false);
+    compute_g(from_scratch);
   }
   if (s.members.empty()) centre();
   s.residual = worst(imbalance, tolerance);
