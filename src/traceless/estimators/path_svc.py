@@ -106,8 +106,8 @@ class PathSVC(ClassifierMixin, PathMachine):
         The gamma in use.
     kkt_residual_ : float
         The largest violation of a KKT condition in any of the problems, by what is published
-        (``dual_coef_``, ``intercept_``, decision values), measured when asked for, on all rows
-        held.
+        (``dual_coef_``, ``intercept_``, decision values), measured on all rows held, at each
+        change and when a file is read.
     n_breakpoints_ : int
         Events on the paths of the last change, of all problems together.
     ambiguous_ : bool
