@@ -452,11 +452,17 @@ bool Groups::canonical(Candidate &s) {
   for (double alpha : held) most = std::max(most, alpha);
   most = std::max(most, SEEN / std::max(largest * largest, 2.2250738585072014e-308));
   std::vector<signed char> first(n);
-  for (int64_t i = 0; i < n; ++i) {
+  const auto side = [&](int64_t i, double alpha) {
     const double small = 1e-9 * std::min(U[i], most);
-    first[i] = held[i] >= U[i] - small ? -1 : held[i] > small ? 0 : 1;
-  }
+    return alpha >= U[i] - small ? -1 : alpha > small ? 0 : 1;
+  };
+  for (int64_t i = 0; i < n; ++i) first[i] = side(i, held[i]);
   if (!solve(first, s)) return false;
+  bool tells = false;  // whether a group is between its bounds; else b is an interval, wherever in it the path ended
+  for (int64_t i = 0; i < n; ++i) tells |= !first[i] && !side(i, y[i] * s.c[i]);
+  for (int64_t i = 0; i < n && !tells; ++i)
+    if (!first[i]) first[i] = side(i, y[i] * s.c[i]);
+  if (!tells && !solve(first, s)) return false;
   const Values alpha = as_dual(s) ? s.alpha : held;
   const double threshold = std::max(PROMISE, noise(s));
   const auto wanted = sides(slopes(s), threshold);
