@@ -292,7 +292,7 @@ def test_too_few_sites_are_refused_at_each_step(moments):
 
 def test_fewer_than_the_threshold_learn_nothing():
     coordinator = Coordinator(team(PIECES)[0])
-    with pytest.raises(FederationError, match=r"0 sites have sent 'keys', and 3 are needed"):
+    with pytest.raises(FederationError, match=r"0 sent 'keys', and 3 are needed"):
         coordinator.next()
     assert (coordinator.step, coordinator.survivors) == ("keys", [*PIECES])
 
@@ -328,7 +328,7 @@ def test_unequal_lists_of_survivors_are_refused():
         told = messages.body("signatures", coordinator._round, {"signatures": own})
         refuses(sites[name], told, "too few sites have signed")
         told = messages.body("signatures", coordinator._round, {"signatures": everything})
-        refuses(sites[name], told, "has not signed this.*is another list")
+        refuses(sites[name], told, "has not signed this, or another list")
 
 
 def test_a_coordinator_that_hides_neighbours_from_a_site(monkeypatch):

@@ -36,8 +36,7 @@ from traceless.files.container import canonical_json
 from traceless.knowledge import Knowledge
 from traceless.knowledge.fingerprint import LANES
 
-_ALL_SHARE = 40
-_SECRECY, _SUCCESS = 2**40, 2**20
+_ALL_SHARE, _SECRECY, _SUCCESS = 40, 2**40, 2**20
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -117,10 +116,10 @@ class Agreement:
         require(right, "Each site needs a public key of its own, of 64 hexadecimal digits.")
         c = self.colluding if self.colluding >= 0 else n // 3
         d = self.dropouts if self.dropouts >= 0 else max(0, (n - c - 1) // 2)
-        changes = self.minimum_changes if self.minimum_changes >= 0 else c + 2
-        vars(self).update(colluding=c, dropouts=d, minimum_changes=changes)
+        least = self.minimum_changes if self.minimum_changes >= 0 else c + 2
+        names = tuple(sorted(saving.labels_from(self.responses)))
+        vars(self).update(colluding=c, dropouts=d, minimum_changes=least, responses=names)
         vars(self).update(sites=dict(sorted(self.sites.items())))
-        vars(self).update(responses=tuple(sorted(saving.labels_from(self.responses))))
         right = n >= 3 and 2 * (n - d) > n + c and n - d - c >= 2  # of two, each sees the other
         said = f"Of {n} sites {c} cannot collude and {d} drop out: two lists could be signed,"
         require(right, f"{said} or a total show one honest site. Have more sites, or allow fewer.")
@@ -189,14 +188,14 @@ class Agreement:
 
     def knowledge(self, words: Words) -> Knowledge:
         """The knowledge that such numbers are; raises if no rows have these sums."""
-        nothing, K = self.nothing, len(self.nothing.counts)
+        zero, K = self.nothing, len(self.nothing.counts)
         words, others = np.split(words, [-K - LANES * self.fingerprint], axis=1)
-        limbs = words.reshape(len(words), *nothing.total.shape[:-2], -1).copy()
-        sums, width = integers.least(integers.of_limbs(limbs)), nothing.total.shape[-1]
+        limbs = words.reshape(len(words), *zero.total.shape[:-2], -1).copy()
+        total = integers.unpacked(integers.least(integers.of_limbs(limbs)), zero.total.shape[-1])
         lanes = (others[-1, K:] >> 48).astype(np.uint16) if self.fingerprint else None
         counts = tuple(others[0, :K].view(np.int64).tolist())
-        found = replace(nothing, counts=counts, total=integers.unpacked(sums, width))
-        return replace(found, fingerprint=lanes)._canonical().check_possible()
+        found = replace(zero, counts=counts, total=total, fingerprint=lanes)
+        return found._canonical().check_possible()
 
     def _check(self, piece: Knowledge) -> None:
         """Raise unless the sums of a site are of the form that was agreed on."""

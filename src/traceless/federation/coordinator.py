@@ -45,8 +45,7 @@ class Coordinator:
     knowledge: Knowledge
 
     def __init__(self, agreement: Agreement) -> None:
-        self.agreement = agreement
-        self.step, self._round = messages.SENT[0], agreement.digest
+        self.agreement, self.step, self._round = agreement, messages.SENT[0], agreement.digest
         self.survivors, self._keys = [*agreement.sites], dict[str, str]()
         self._taken: dict[str, dict[str, Any]] = {step: {} for step in messages.SENT}
         self._zero = agreement.words(agreement.nothing)
@@ -68,10 +67,7 @@ class Coordinator:
     def next(self) -> dict[str, bytes]:
         """End this step: what each site is to be sent, nothing once `knowledge` is there."""
         names, enough = sorted(self._taken[self.step]), self.agreement.survivors
-        said = (
-            f"{len(names)} sites have sent {self.step!r}, and {enough} are needed: wait for others."
-        )
-        require(len(names) >= enough, said)
+        require(len(names) >= enough, f"{len(names)} sent {self.step!r}, and {enough} are needed.")
         answers: dict[str, bytes] = getattr(self, f"_after_{self.step}")(names)
         if self.step in ("keys", "shares", "sums"):
             self.survivors = names
@@ -89,14 +85,13 @@ class Coordinator:
         elif self.step in ("sums", "signature"):
             signed = messages.list_of(self.step, self._round, self.survivors)
             messages.check_signatures(self.agreement, [name], {name: facts["signature"]}, signed)
-        if self.step == "sums":  # raises ValueError
-            tensor({"sums": facts["sums"]}, "sums", "i", self._zero.shape)
+        if self.step == "sums":
+            tensor(facts, "sums", "i", self._zero.shape)  # raises ValueError
 
     def _after_keys(self, names: list[str]) -> dict[str, bytes]:
-        answers = self._told(names, "roster", keys=self._keys)
+        answers = self._told(names, "roster", keys=self._keys)  # of the round that has no keys yet
         self._roster = messages.roster(self.agreement, self._keys)
-        self._round = digest(self._roster)
-        self._enough = self.agreement.neighbours(len(names))[1]
+        self._round, (_, self._enough) = digest(self._roster), self.agreement.neighbours(len(names))
         return answers
 
     def _after_shares(self, names: list[str]) -> dict[str, bytes]:

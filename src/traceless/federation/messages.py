@@ -66,8 +66,7 @@ def check_signatures(terms: Agreement, names: Any, signatures: Any, body: bytes)
         try:
             public.verify(bytes.fromhex(signatures.get(name, "")), data)
         except InvalidSignature:
-            said = f"{name!r} has not signed this: it is forged, was changed, or is another list."
-            raise FederationError(said) from None
+            raise FederationError(f"{name!r} has not signed this, or another list.") from None
 
 
 def read(data: bytes, step: str, round_: str) -> dict[str, Any]:

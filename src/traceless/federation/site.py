@@ -105,9 +105,7 @@ class Site:
     def from_bytes(cls, data: bytes, key: Ed25519PrivateKey) -> Self:
         """The site of `to_bytes`. Never go back to older ones: it would answer twice."""
         kept, site = container.parsed(data, "What was kept of this site"), cls.__new__(cls)
-        require(
-            kept.kind == "federation site", f"These are bytes of kind {kept.kind!r}, not of a site."
-        )
+        require(kept.kind == "federation site", f"These are bytes of {kept.kind!r}, not of a site.")
         site.agreement = Agreement(**container.parsed_json(kept.facts["agreement"]))
         site.name, site._facts, site._key = kept.facts["name"], kept.facts["facts"], key
         site._words = kept.tensors["words"].view(np.uint64).T
@@ -116,7 +114,7 @@ class Site:
     # --- the steps: of a draft, which takes the place of the site if none of it is refused -------
 
     def _roster(self, told: dict[str, Any]) -> bytes:
-        facts, roster, boxes = self._facts, messages.roster(self.agreement, told["keys"]), {}
+        facts, roster = self._facts, messages.roster(self.agreement, told["keys"])
         mine = roster.get(self.name, {}).get("mask_key") == masks.public(facts["mask_key"])
         require(mine, "it does not have the keys of this site.")
         k, t = self.agreement.neighbours(len(roster))
@@ -124,9 +122,8 @@ class Site:
         facts |= {"roster": roster, "round": digest(roster), "chosen": chosen, "enough": t}
         keys = {name: self.agreement.sites[name] for name in chosen}
         of_b, of_s = (masks.shares(facts[seed], keys, t) for seed in ("b", "mask_key"))
-        for name in chosen:
-            shares = bytes.fromhex(of_b[name] + of_s[name])
-            boxes[name] = self._box(self.name, name).encrypt(_NONCE, shares, None).hex()
+        both = {name: bytes.fromhex(of_b[name] + of_s[name]) for name in chosen}
+        boxes = {n: self._box(self.name, n).encrypt(_NONCE, both[n], None).hex() for n in chosen}
         return self._signed("shares", {"boxes": boxes})
 
     def _delivery(self, told: dict[str, Any]) -> bytes:
