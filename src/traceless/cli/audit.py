@@ -174,6 +174,7 @@ def key(
     key is a change of its own, which the old key signs.
     """
     from traceless.store import keys
+    from traceless.store.checkpoint import Head, verifier_key
 
     shown, data = list[str | Grid](), dict[str, object]()
     replaces = replace or replace_with is not None
@@ -197,11 +198,14 @@ def key(
             made = "The key was replaced all the same: write its file again without --replace"
             raise OSError(error.errno, f"{error.strerror}. {made}", error.filename) from error
         raise
-    shown.append(fields({"public key": found}))
+    log = Head.parsed(store.head()).origin
+    witness = verifier_key(log, found)  # as programs for C2SP's notes take it
+    shown.append(fields({"public key": found, "verifier key": witness}))
     written = list(files)
     if written:
         shown.append(f"Written: {', '.join(written)}")
-    return Result({**data, "public_key": found, "written": written}, shown)
+    told = {"public_key": found, "verifier_key": witness, "written": written}
+    return Result({**data, **told}, shown)
 
 
 @command(
