@@ -85,8 +85,8 @@ def measured():
     rooms = sorted(path for path in package.iterdir() if (path / "__init__.py").is_file())
     return {
         **{room.name: lines_of(room) for room in rooms},
-        "wheel": 22_200,
-        "tests": 22_620,
+        "wheel": lines_of(package),
+        "tests": lines_of(repository / "tests"),
         "modules at the root": len(list(package.glob("*.py"))),
         "names at the root": len(traceless.__all__),
         "commands": len(root.commands),
@@ -97,14 +97,17 @@ def measured():
 
 
 BOUNDS = {
-    "wheel": 22_200,
-    "tests": 22_620,
+    "wheel": 23_690,  # the record by standards: heads and proofs, people, a suppression list
+    "tests": 22_560,
     "modules at the root": 6,
     "names at the root": 28,
     "commands": 24,
     "pages": 26,
     "longest import chain": 15,
 }
+# the record: receipts for a person, vectors, and a test for each row of "who can do what"
+BOUNDS["wheel"] += 125
+BOUNDS["tests"] += 265
 
 
 def test_the_house_does_not_grow_in_silence():
