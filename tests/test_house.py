@@ -98,7 +98,7 @@ def measured():
 
 BOUNDS = {
     "wheel": 23_560,  # the record takes the place of the old one in two steps; this is the first
-    "tests": 22_500,
+    "tests": 22_560,
     "modules at the root": 6,
     "names at the root": 28,
     "commands": 24,

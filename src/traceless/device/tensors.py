@@ -208,6 +208,12 @@ def as_tensor(array: Any) -> Tensor:
         return torch.from_numpy(array)
 
 
+def some(X: Tensor, rows: Any) -> Tensor:
+    """Some rows, given by a slice or by indices of NumPy."""
+    torch = sys.modules["torch"]
+    return X[rows] if isinstance(rows, slice) else X[torch.from_numpy(rows).to(X.device)]
+
+
 class Fetched:
     """A number on its way from a device: asking for it waits for nothing that was begun later."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -348,7 +347,13 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         assert state is not None
         if new is not None or old is not None:
             self._phi(state)
-            state = state.updated(new, old, partial(self._changed, state.recipe), certain=guarded)
+            recipe = state.recipe
+            state = state.updated(
+                new,
+                old,
+                lambda known, rows, sign: self._knowledge_of(rows, recipe, known, sign),
+                certain=guarded,
+            )
         self._state = state
         for name, times in names:
             self._merged = self._provenance.learned(name, times)
@@ -396,26 +401,23 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             values = dense_rows(X, slice(0, ROWS))
             report_coarse(values, steps, "Column", "resolution", names=names)
 
-    def _knowledge_of(self, rows: Rows | Source, recipe: Recipe) -> Knowledge:
-        """The knowledge of some rows."""
+    def _knowledge_of(
+        self, rows: Rows | Source, recipe: Recipe, known: Knowledge | None = None, sign: int = 1
+    ) -> Knowledge:
+        """The knowledge of some rows; or what is known with them (1), or without them (-1)."""
         if recipe.verbose != bool(self.verbose):
             recipe = replace(recipe, verbose=bool(self.verbose))
         if isinstance(rows, Source):
-            return rows.knowledge(recipe, self.n_jobs)
-        if self.n_jobs is None or is_on_device(rows[0]):
-            return recipe.knowledge(rows)
-        X, y, weight = rows
-        rounded_weights(weight, X.shape[0])  # raises what is wrong with them before they are cut
-        partitions = partition_arrays(X, y, weight, self.n_jobs, len(recipe.phi.steps))
-        return sum_partitions(recipe, partitions, self.n_jobs)
-
-    def _changed(
-        self, recipe: Recipe, known: Knowledge, rows: Rows | Source, sign: int
-    ) -> Knowledge:
-        """Some knowledge with some rows (1), or without them (-1)."""
-        if self.n_jobs is None and not isinstance(rows, Source):
-            return recipe.changed(known, rows, sign)
-        part = self._knowledge_of(rows, recipe)
+            part = rows.knowledge(recipe, self.n_jobs)
+        elif self.n_jobs is None or is_on_device(rows[0]):
+            return recipe.knowledge(rows) if known is None else recipe.changed(known, rows, sign)
+        else:
+            X, y, weight = rows
+            rounded_weights(weight, X.shape[0])  # raises what is wrong before they are cut
+            partitions = partition_arrays(X, y, weight, self.n_jobs, len(recipe.phi.steps))
+            part = sum_partitions(recipe, partitions, self.n_jobs)
+        if known is None:
+            return part
         return known + part if sign > 0 else known - part
 
     def _recipe(self, known: Knowledge | None = None) -> Recipe:

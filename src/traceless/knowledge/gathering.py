@@ -21,7 +21,7 @@ from traceless.arithmetic.core import core
 from traceless.arithmetic.gram import GramSum, is_faster
 from traceless.arithmetic.integers import Floats, Integers, Sums
 from traceless.features.bound_map import BoundMap
-from traceless.features.grid import dense_rows, refuse
+from traceless.features.grid import chunks, dense_rows, refuse
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.knowledge.responses import Classes, Responses
 from traceless.knowledge.sample_weights import unit
@@ -189,13 +189,6 @@ class Gathering:
         if self.fingerprint is not None:
             weights = None if self.weights is None else self.weights[rows]
             self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
-
-
-def chunks(rows: Any, size: int) -> list[Any]:
-    """Rows, given by a slice or by indices, a part at a time."""
-    if isinstance(rows, slice):
-        return [slice(i, min(i + size, rows.stop)) for i in range(rows.start, rows.stop, size)]
-    return [rows[i : i + size] for i in range(0, len(rows), size)]
 
 
 def _chunk_rows(width: int) -> int:

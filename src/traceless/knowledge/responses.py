@@ -35,6 +35,7 @@ class Responses:
 
     names: tuple[Label, ...]
     counts: tuple[int, ...]
+    has_classes = False  # one for each row
     _codes: NDArray[Any]
 
     def __len__(self) -> int:
@@ -51,6 +52,8 @@ class Responses:
 
 class Classes(Responses):
     """Responses of a classification: 1 in the column of the row's class."""
+
+    has_classes = True
 
     def __init__(self, y: Any, weights: Floats | None) -> None:
         y = np.asarray(y)
@@ -86,6 +89,10 @@ class Classes(Responses):
     def _label_hashes(self) -> Bytes:
         hashes = b"".join([sha256(label_bytes(name)).digest() for name in self.names])
         return np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)
+
+    def numbers(self, rows: Any) -> Any:
+        """The numbers of the classes of some rows."""
+        return self._class[rows]
 
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each class, in order."""

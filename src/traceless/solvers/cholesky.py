@@ -91,11 +91,10 @@ class Cholesky:
             Whether the rows to be forgotten are known to be held, so that sums need no check.
         """
         known = self.knowledge()
-        if add is not None:
-            known = change(known, add, 1)
-        if forget is not None:
-            known = change(known, forget, -1)
-            known = known if certain else known.check_possible()
+        for rows, sign in ((add, 1), (forget, -1)):
+            known = known if rows is None else change(known, rows, sign)
+        if forget is not None and not certain:
+            known.check_possible()
         return type(self)(self.recipe, known)
 
     def coefficients(

@@ -36,7 +36,7 @@ from traceless.features.feature_map import BoundMap
 from traceless.knowledge.feasibility import check_counts, response_names
 from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
-from traceless.solvers.centring import shifted, shifted_right_side, whole_means
+from traceless.solvers.centring import shifted, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.equations import Equations, mended, polished
@@ -416,7 +416,7 @@ def _equations(known: Knowledge, steps: Floats, offset: Floats) -> Equations:
     unit = 2.0**-known.weight_bits
     gram, right = known.feature_gram, known.response_sums
     if m.any():
-        gram, right = shifted(gram, m), shifted_right_side(right, m)
+        gram, right = shifted(gram, right, m)
     S = np.asfortranarray(gram.astype(np.float64))
     S *= unit
     return Equations(S, steps, right.astype(np.float64) * (steps[:, None] * unit))
