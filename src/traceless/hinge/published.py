@@ -160,19 +160,25 @@ def _is_definite(gram: Gram, slots: Slots) -> bool:
     return bool(dpotrf(G.T, lower=0, clean=0, overwrite_a=1)[1] == 0)
 
 
-def kernel_sums(kernel: Kernel, X: Floats, rows: Floats, terms: Sequence[Terms]) -> list[Floats]:
+def kernel_sums(
+    kernel: Kernel, X: Floats, rows: TrainingRows, terms: Sequence[Terms]
+) -> list[Floats]:
     """Σ c k(x, ·) + b over some of the rows, for each of the terms; the same bits in any batch.
 
     Each kernel value is computed once.
     """
-    used = np.unique(np.concatenate([at for at, _, _ in terms]))
-    support, out = rows[used], np.zeros((len(terms), len(X)))
+    places = [at for at, _, _ in terms]
+    used = np.unique(np.concatenate(places)) if len(terms) > 1 else places[0]
+    lines = (
+        [np.searchsorted(used, at) for at in places] if len(terms) > 1 else [np.arange(len(used))]
+    )
+    support, out = rows.values(used), np.zeros((len(terms), len(X)))
     step = max(1, _BLOCK // max(1, len(used)))
     for start in range(0, len(X), step):
         part = slice(start, start + step)
         V = kernel.each(support, X[part])
-        for f, (at, c, _) in zip(out, terms, strict=True):
-            core.sum_of_rows(V, np.searchsorted(used, at), c, f[part])
+        for f, line, (_, c, _) in zip(out, lines, terms, strict=True):
+            core.sum_of_rows(V, line, c, f[part])
     return [f + b for f, (_, _, b) in zip(out, terms, strict=True)]
 
 
