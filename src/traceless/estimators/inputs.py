@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 
 from traceless.device.tensors import check_rows, is_on_device, kind_of, taken_rows, to_array
 from traceless.exceptions import MismatchError
+from traceless.features.table import table_of
 from traceless.hinge.rows import are_plain
 from traceless.knowledge.values import check_features, check_numbers, labels
 from traceless.sources.source import Source, as_source
@@ -39,12 +40,30 @@ def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Row
                 "Rows must come as a tuple (X, y) or (X, y, sample_weight), or as a source, got "
                 f"{type(rows).__name__}."
             )
-        source = None if _IN_MEMORY.issuperset(map(type, rows)) else as_source(*rows)
+        plain = _IN_MEMORY.issuperset(map(type, rows))
+        table = None if plain else table_of(estimator)
+        source = None if plain else as_source(*rows, table=table)
         if source is None:
             return checked_arrays(estimator, rows, task, reset)
         rows = source
     _check_columns(estimator, rows, reset)
     return rows
+
+
+def read_rows(estimator: Any, X: Any) -> Any:
+    """Rows of a frame as an array, where an estimator has a table; anything else as it is."""
+    table = table_of(estimator)
+    return X if table is None else table.rows(X)
+
+
+def known_rows(estimator: Any, X: Any) -> Any:
+    """Rows to be asked for, as an array with the columns that a fitted estimator knows."""
+    if table := table_of(estimator):
+        return check_array(table.rows(X), ensure_all_finite=False)  # there is one at least
+    if are_plain(estimator, X):
+        return X
+    options = {"reset": False, "accept_sparse": "csr", "ensure_all_finite": False}
+    return validate_data(estimator, X, **options)
 
 
 def sides(add: Any, forget: Any) -> tuple[Any, Any]:
@@ -127,19 +146,24 @@ def _validated(estimator: Any, rows: Rows, task: Task, reset: bool) -> tuple[Any
             y = to_array(y) if task == "regression" else labels(to_array(y))
             y = validate_data(estimator, X="no_validation", y=y, **kinds)
         return X, y
-    check_features(rows[0])
     if task == "regression":
         check_numbers(rows[1], "y")
-    X, y = validate_data(
-        estimator,
-        rows[0],
-        rows[1] if task == "regression" else labels(rows[1]),
-        reset=reset,
-        accept_sparse="csr",
-        ensure_all_finite=False,
-        **kinds,
-    )
+    y = rows[1] if task == "regression" else labels(rows[1])
+    if table := table_of(estimator):
+        X, y = check_X_y(table.rows(rows[0]), y, ensure_all_finite=False, **kinds)
+        if reset:
+            know_columns(estimator, table)
+        return X, y
+    check_features(rows[0])
+    options = {"reset": reset, "accept_sparse": "csr", "ensure_all_finite": False}
+    X, y = validate_data(estimator, rows[0], y, **options, **kinds)
     return X, y
+
+
+def know_columns(estimator: Any, table: Any) -> None:
+    """Let an estimator know the columns of its table, by name."""
+    estimator.n_features_in_ = len(table.names)
+    estimator.feature_names_in_ = np.array(table.names, dtype=object)
 
 
 def _are_plain(estimator: Any, rows: Rows, task: Task, reset: bool) -> bool:
@@ -147,6 +171,7 @@ def _are_plain(estimator: Any, rows: Rows, task: Task, reset: bool) -> bool:
     X, y = rows[:2]
     return (
         type(X) is type(y) is np.ndarray
+        and table_of(estimator) is None
         and (len(rows) == 2 or rows[2] is None)
         and task != "multilabel"
         and y.ndim == 1
@@ -169,6 +194,13 @@ def checked_tensor(estimator: Any, X: Any, reset: bool) -> Any:
 
 def _check_columns(estimator: Any, source: Source, reset: bool) -> None:
     """Check the number of columns and their names, as scikit-learn does for arrays."""
+    table = table_of(estimator)
+    ours, theirs = (None if one is None else one.specification() for one in (table, source.table))
+    if ours != theirs and (theirs is not None or source.feature_names is not None):
+        raise MismatchError(
+            "The rows of this source were not read by the table of the model. Make the source with "
+            "columns=table, and the model with the same table as its feature map, or as that of it."
+        )
     if reset:
         estimator.n_features_in_ = source.n_features
         vars(estimator).pop("feature_names_in_", None)

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import get_tags
+from sklearn.utils import check_X_y, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Integers
-from traceless.estimators.inputs import check_classes, n_rows, sides, task_of
+from traceless.estimators.inputs import check_classes, know_columns, n_rows, sides, task_of
 from traceless.estimators.window_rows import (
     Rows,
     given,
@@ -25,6 +25,7 @@ from traceless.estimators.window_rows import (
     row_pieces,
 )
 from traceless.exceptions import MismatchError, NotLearnedError
+from traceless.features.table import table_of
 from traceless.files import saving
 from traceless.hinge.rows import as_triple, checked_weight, plain_labels
 from traceless.knowledge.responses import indicators
@@ -383,22 +384,26 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         tags = get_tags(self.estimator)
         alone = tags.estimator_type == "outlier_detector"  # rows have no labels, or none that count
         X, y, weight = as_triple(rows, alone)
+        table = table_of(self.estimator)
         several = bool(tags.classifier_tags) and tags.classifier_tags.multi_label
         several = several and task_of(rows) == "multilabel"
         options: dict[str, Any] = {"reset": reset, "dtype": np.float64}
         options["accept_sparse"] = "csr" if tags.input_tags.sparse else False
-        if alone:
+        kinds = {
+            "multi_output": tags.target_tags.multi_output or several,
+            "y_numeric": tags.estimator_type == "regressor",
+        }
+        if table is not None:
+            X = table.rows(X)
+            y = np.zeros(X.shape[0]) if alone else y
+            X, y = check_X_y(X, y, ensure_all_finite=False, **kinds)
+            if reset:
+                know_columns(self, table)
+        elif alone:
             X = validate_data(self, X, **options)
             y = np.zeros(X.shape[0])
         else:
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                multi_output=tags.target_tags.multi_output or several,
-                y_numeric=tags.estimator_type == "regressor",
-                **options,
-            )
+            X, y = validate_data(self, X, y, **kinds, **options)
         if several:
             y = indicators(y).astype(np.int64)
         elif tags.estimator_type == "classifier":
@@ -423,8 +428,9 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         """What the model as it is now answers, of rows with the columns that it knows."""
         check_is_fitted(self)
         held = snapshot(self)
-        sparse_too = get_tags(held.estimator).input_tags.sparse
-        X = validate_data(held, X, reset=False, accept_sparse="csr" if sparse_too else False)
+        if table_of(held.estimator) is None:
+            sparse_too = get_tags(held.estimator).input_tags.sparse
+            X = validate_data(held, X, reset=False, accept_sparse="csr" if sparse_too else False)
         return getattr(held._model, method)(X, *more, **options)
 
     def __copy__(self) -> Self:

@@ -37,7 +37,7 @@ class Parquet:
         return bounded_batches(self._source, self._file, rows, wanted)
 
 
-class Frame:
+class InMemory:
     """A data frame of pandas or polars, or an Arrow table, in memory."""
 
     typed = True
@@ -72,4 +72,4 @@ def read_text(file: BinaryIO, format_: str, text: TextFormat) -> JsonLines | Del
     """A reader of CSV, TSV or JSON lines."""
     if format_ == "jsonl":
         return JsonLines(file)
-    return Delimited(file, "\t" if format_ == "tsv" else text.delimiter, text.nulls)
+    return Delimited(file, "\t" if format_ == "tsv" else text.delimiter, text.null)
