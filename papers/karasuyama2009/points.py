@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.problem import HingeProblem
-from traceless.hinge.rows import Target, TrainingRows
+from traceless.hinge.target import Target
+from traceless.knowledge.training_rows import TrainingRows
 
 Points = tuple[ArrayLike, ArrayLike, ArrayLike]  # rows, labels and bounds
 
@@ -79,7 +80,7 @@ class PointProblem(HingeProblem):
         X = np.concatenate([np.delete(self.X, gone, axis=0), new])
         ids, y = np.arange(len(X)), np.concatenate([np.delete(self.y, gone), labels])
         u = np.concatenate([np.delete(final, gone), _bounds(limits, len(new))])
-        rows = TrainingRows(X, y, u, ids, len(ids), {})
+        rows = TrainingRows(X, y, u, ids, len(ids))
         return self._moved(rows, new, gone, Target(ids, y, u, y), self.kernel, self.memory)
 
 

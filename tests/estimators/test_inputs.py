@@ -38,3 +38,24 @@ def test_rows_without_names_are_reported_where_there_are_names(rng):
     with pytest.warns(UserWarning, match="valid feature names"):
         model.partial_fit(X, X[:, 0])
     assert not hasattr(model.fit(X, X[:, 0]), "feature_names_in_")
+
+
+def test_plain_rows_need_no_check_of_scikit_learn(rng):
+    class Fitted:
+        n_features_in_ = 2
+
+    X, y = rng.normal(size=(5, 2)), np.arange(5)
+    assert inputs.is_plain(Fitted(), X)
+    assert inputs.is_plain(Fitted(), X, y)
+    assert inputs.is_plain(Fitted(), X, y + 0.0)
+    for other in (
+        X[:, :1],
+        X.astype(np.float32),
+        X.T[:2].T[:, ::-1],
+        X * np.nan,
+        X[:0],
+        X.tolist(),
+    ):
+        assert not inputs.is_plain(Fitted(), other)
+    for labels in (None, y[:3], y + 0.5, y.tolist(), y.astype(str)):
+        assert not inputs.is_plain(Fitted(), X, labels)

@@ -310,7 +310,7 @@ def snapshot(model):
     ("call", "error", "sentence"),
     [
         (lambda m, X, y: m.forget(X[:3] + 1, y[:3]), NotLearnedError, "3 of the 3 rows to forget"),
-        (lambda m, X, y: m.forget(X[:2], 1 - y[:2]), NotLearnedError, "with label"),
+        (lambda m, X, y: m.forget(X[:2], 1 - y[:2]), NotLearnedError, "with this label"),
         (lambda m, X, y: m.forget(ids=[0, 999]), NotLearnedError, "the id 999 is not held"),
         (lambda m, X, y: m.forget(ids=[-1]), NotLearnedError, "the id -1"),
         (lambda m, X, y: m.forget(ids=[1, 1]), NotLearnedError, "given twice"),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from traceless import PathSVC
-from traceless.hinge.file_format import labels_of, pieces, restore_hinge
+from traceless.hinge.file_format import pieces, restore_hinge
+from traceless.knowledge.file_format import classes_of
 
 
 @pytest.fixture
@@ -45,8 +46,8 @@ def test_there_is_one_solution_for_each_problem(written):
         restored(said, tensors | twice)
 
 
-def test_labels_from_their_numbers():
-    assert labels_of(["a", "b"], np.array([1, 0, 1])).tolist() == ["b", "a", "b"]
-    assert labels_of([], np.zeros(0, dtype=np.int64)).tolist() == []
+def test_classes_from_the_numbers_of_rows():
+    assert classes_of(["a", "b"], np.array([1, 0, 1])).tolist() == ["a", "b"]
+    assert classes_of([], np.zeros(0, dtype=np.int64)).dtype == np.int64
     with pytest.raises(ValueError, match="not in order"):
-        labels_of(["b", "a"], np.array([0, 1]))
+        classes_of(["b", "a"], np.array([0, 1]))

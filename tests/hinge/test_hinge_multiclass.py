@@ -6,7 +6,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 
 from traceless.hinge import multiclass
 from traceless.hinge.machines import REST, Classifier
-from traceless.hinge.rows import TrainingRows
+from traceless.knowledge.training_rows import TrainingRows
 
 
 def rows_of(labels, weight=None):

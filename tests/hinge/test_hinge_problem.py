@@ -8,9 +8,9 @@ from stress import change, equal_bits, published_residual
 from traceless.hinge import solver as module
 from traceless.hinge.follow import INSIDE, MARGIN
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.rows import Target
 from traceless.hinge.smo import descend
 from traceless.hinge.solver import REPAIRS, PathSolver
+from traceless.hinge.target import Target
 
 
 def fitted(X, y, bounds=10.0, kernel=None, **options):

@@ -7,18 +7,19 @@ Rows in memory are checked as scikit-learn does. Of rows in files or on a cluste
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array, check_X_y
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
+from traceless.arithmetic.integers import Floats
 from traceless.device.tensors import check_rows, is_on_device, kind_of, taken_rows, to_array
 from traceless.exceptions import MismatchError
 from traceless.features.table import table_of
-from traceless.hinge.rows import are_plain
+from traceless.knowledge.training_rows import Batch, is_whole, plain_labels, plain_values
 from traceless.knowledge.values import check_features, check_numbers, labels
 from traceless.sources.source import Source, as_source
 
@@ -30,6 +31,7 @@ _IN_MEMORY = {np.ndarray, list, int, float, type(None)}  # types that are surely
 # Types that labels come back in, besides those that Python's own labels become in NumPy.
 _KINDS = ("?", "i1", "i2", "i4", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "O")
 LABEL_TYPES = frozenset(np.dtype(kind).name for kind in _KINDS)
+Labels = Literal["classes", "numbers", "none"]  # what the labels of rows are
 
 
 def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Rows | Source:
@@ -251,3 +253,88 @@ def check_classes(y: Any, classes: Any) -> None:
             f"y contains classes {unknown} that are not in classes="
             f"{np.asarray(classes).tolist()}. Leave classes out to allow new ones."
         )
+
+
+# --- rows that are kept ------------------------------------------------------------------------
+
+
+def as_triple(rows: Any, alone: bool = False) -> tuple[Any, Any, Any]:
+    """Rows as the user gave them, with None for the weights that are missing.
+
+    `alone`: whether there need be no labels.
+    """
+    if alone and isinstance(rows, tuple) and len(rows) == 1:
+        return rows[0], None, None
+    if not isinstance(rows, tuple) or len(rows) not in (2, 3):
+        raise ValueError(
+            f"Rows must come as a tuple (X, y) or (X, y, sample_weight), got {type(rows).__name__}."
+        )
+    return rows if len(rows) == 3 else (*rows, None)
+
+
+def checked_weight(weight: Any, n: int) -> Floats:
+    """Weights as an array of our own, one for each row."""
+    if weight is None:
+        return np.ones(n)
+    given = np.full(n, float(weight)) if isinstance(weight, Real) else weight
+    out = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if out.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {out.shape}.")
+    return np.array(out)
+
+
+def checked_to_keep(estimator: Any, rows: Any, reset: bool) -> Batch:
+    """Rows of one of the path family, checked: arrays of our own."""
+    kind: Labels = estimator._labels
+    X, y, weight = as_triple(rows, alone=kind == "none")
+    check_features(X)
+    y = labels(y) if kind == "classes" else y
+    options = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
+    if not reset and estimator._model.kernel.name == "precomputed":
+        X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
+        y = np.zeros(X.shape[0]) if kind == "none" else column_or_1d(y)
+    elif kind == "none":
+        X = validate_data(estimator, X, reset=reset, **options)
+        y = np.zeros(X.shape[0])
+    elif reset or not is_plain(estimator, X, y):
+        numeric = kind == "numbers"
+        X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **options)
+    X = plain_values(dense(X))
+    n = len(X)
+    if len(y) != n:
+        raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
+    weight = checked_weight(weight, n)
+    if not (weight >= 0.0).all():
+        raise ValueError("sample_weight must not be negative.")
+    y = plain_labels(y).copy() if kind == "classes" else np.asarray(y, dtype=np.float64) + 0.0
+    return X, y, weight
+
+
+def dense(X: Any) -> Floats:
+    """Rows as an array: kernels read all columns of them."""
+    return np.asarray(X.toarray() if issparse(X) else X)
+
+
+def are_plain(estimator: Any, X: Any, reset: bool = False) -> bool:
+    """Whether rows are surely what scikit-learn's checks would return, but for their numbers."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and X.size > 0
+        and (
+            reset
+            or (
+                X.shape[1] == estimator.n_features_in_
+                and "feature_names_in_" not in vars(estimator)
+            )
+        )
+    )
+
+
+def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:
+    """Whether rows are what scikit-learn would make of them; its checks take long for one row."""
+    plain = are_plain(estimator, X) and X.flags.c_contiguous and np.isfinite(X).all()
+    return bool(plain) and all(
+        type(y) is np.ndarray and y.shape == (len(X),) and is_whole(y) for y in labels
+    )

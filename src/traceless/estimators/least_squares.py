@@ -23,6 +23,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.device.tensors import is_on_device, on_host, taken
 from traceless.estimators.inputs import (
+    are_plain,
     checked,
     checked_tensor,
     known_rows,

@@ -20,12 +20,12 @@ from traceless.estimators.path_one_class import PathOneClass
 from traceless.estimators.path_svc import PathSVC
 from traceless.estimators.path_svr import PathSVR
 from traceless.estimators.sliding_window import SlidingWindow
-from traceless.estimators.window_rows import rows_from
 from traceless.exceptions import FileError
 from traceless.features import MAPS
 from traceless.files import container, facts, limits, saving
 from traceless.hinge.file_format import restore_hinge
 from traceless.knowledge import file_format as knowledge_format
+from traceless.knowledge.training_rows import TrainingRows
 
 __all__ = ["check_size", "constructed", "from_description", "load"]
 
@@ -157,11 +157,11 @@ def _restore_window(window: SlidingWindow, said: Any, tensors: Tensors) -> None:
     theirs = {name.removeprefix(inside): t for name, t in tensors.items() if inside in name}
     ours = {name: tensor for name, tensor in tensors.items() if inside not in name}
     inner = _made(kind, said["estimator"], theirs)
-    rows = rows_from(said, ours, window.n_features_in_)
+    rows = TrainingRows.of(knowledge_format.rows_from(said, ours, window.n_features_in_))
     if (
-        not len(rows[2]) == inner.n_samples_ <= window.size
+        not len(rows) == inner.n_samples_ <= window.size
         or inner.n_features_in_ != window.n_features_in_
-        or (rows[1].dtype.kind != "f") != hasattr(inner, "classes_")
+        or (rows.y.dtype.kind != "f") != hasattr(inner, "classes_")
     ):
         raise ValueError("the window does not hold the rows of its estimator.")
     window._model, window._rows = inner, rows

@@ -19,11 +19,17 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.estimators.inputs import sides, take_label_type
+from traceless.estimators.inputs import (
+    Labels,
+    checked_to_keep,
+    dense,
+    is_plain,
+    sides,
+    take_label_type,
+)
 from traceless.files.saving import Pieces, Savable, names, parameters
 from traceless.hinge.file_format import pieces
 from traceless.hinge.machines import Machine
-from traceless.hinge.rows import Labels, checked, dense, is_plain
 from traceless.hinge.settings import GAMMAS, KERNELS, Settings
 from traceless.knowledge.values import labels
 from traceless.parameters import (
@@ -283,7 +289,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         """Learn some rows, forget others, and remember the ids of the new ones."""
         from traceless.hinge.model import HingeModel
 
-        new = None if add is None else checked(self, add, reset)
+        new = None if add is None else checked_to_keep(self, add, reset)
         if new is not None and reset:
             model = HingeModel.learned(new, self._settings())
             if self._labels == "classes":
@@ -292,7 +298,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         else:
             model, gone = self._model, np.zeros(0, dtype=np.int64)
             if isinstance(forget, tuple):
-                gone = model.find(checked(self, forget, reset))
+                gone = model.find(checked_to_keep(self, forget, reset))
             elif forget is not None:
                 gone = model.rows.check_ids(forget)
             model = model.updated(new, gone, self._settings())

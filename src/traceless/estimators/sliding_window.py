@@ -14,21 +14,27 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Integers
-from traceless.estimators.inputs import check_classes, know_columns, n_rows, sides, task_of
-from traceless.estimators.window_rows import (
-    Rows,
-    given,
-    joined,
-    part,
-    places_of,
-    plain_values,
-    row_pieces,
+from traceless.estimators.inputs import (
+    as_triple,
+    check_classes,
+    checked_weight,
+    know_columns,
+    n_rows,
+    sides,
+    task_of,
 )
-from traceless.exceptions import MismatchError, NotLearnedError
+from traceless.exceptions import MismatchError
 from traceless.features.table import table_of
 from traceless.files import saving
-from traceless.hinge.rows import as_triple, checked_weight, plain_labels
+from traceless.knowledge.file_format import row_pieces
 from traceless.knowledge.responses import indicators
+from traceless.knowledge.training_rows import (
+    Batch,
+    TrainingRows,
+    not_held,
+    plain_labels,
+    plain_values,
+)
 from traceless.parameters import Constraint, check_parameters, whole
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
@@ -210,7 +216,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
     @property
     def n_samples_(self) -> int:
         """Number of rows in the window now."""
-        return len(self._rows[2]) if "_rows" in self.__dict__ else 0
+        return len(self._rows) if "_rows" in self.__dict__ else 0
 
     @property
     def classes_(self) -> Any:
@@ -332,7 +338,9 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         tensors: dict[str, Any] = {}
         if "_rows" in held.__dict__:
             facts["columns"] = {"n": held.n_features_in_, "names": saving.names(held)}
-            facts["state"], tensors = row_pieces(held._rows, hasattr(held, "classes_"))
+            facts["state"], tensors = row_pieces(
+                held._rows.batch(slice(None)), hasattr(held, "classes_")
+            )
             facts["state"]["estimator"], theirs = held._model._pieces()
             tensors |= {f"estimator.{name}": tensor for name, tensor in theirs.items()}
         return facts, tensors
@@ -344,23 +352,21 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             raise ValueError(
                 "There is nothing to learn: no rows, or all of them with sample_weight zero."
             )
-        self._model, self._rows = clone(self.estimator).fit(*given(new)), new
+        self._model = clone(self.estimator).fit(*_given(new))
+        self._rows = TrainingRows.of(new)
 
     def _go_on(self, add: Any, forget: Any) -> None:
         check_parameters(self)
         held = self._rows
-        out = np.zeros(len(held[2]), dtype=bool)
+        out = np.zeros(len(held), dtype=bool)
         if n_rows(forget):
             out[self._found(forget)] = True
-        new = self._newest(add, reset=False) if n_rows(add) else part(held, slice(0))
+        new = self._newest(add, reset=False) if n_rows(add) else held.batch(slice(0))
         staying = np.flatnonzero(~out)
         out[staying[: max(0, len(staying) + len(new[2]) - self.size)]] = True
-        n = int(out.sum())
-        split: Any = (slice(n), slice(n, None)) if out[:n].all() else (out, ~out)
-        old, kept = (part(held, which) for which in split)
-        rows = joined(kept, new)  # before the update: what can fail fails first
-        both = {"add": new, "forget": old}.items()
-        changes = {side: given(some) for side, some in both if len(some[2])}
+        rows = held.changed(held.ids[out], new)  # before the update: what can fail fails first
+        both = {"add": new, "forget": held.batch(out)}.items()
+        changes = {side: _given(some) for side, some in both if len(some[2])}
         if changes:
             model = _own(self._model)
             model.update(**changes)
@@ -369,17 +375,12 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
     def _found(self, rows: Any) -> Integers:
         """Positions of rows in the window; raises if one of them is not there."""
         wanted, numbers = self._checked(rows, reset=False)
-        at = places_of(self._rows, wanted)
-        missing = numbers[at < 0]
-        if missing.size:
-            raise NotLearnedError(
-                f"{missing.size} of the {len(at)} rows to forget are not in the window (with this "
-                "label or target, and this weight, as often), the first of them row "
-                f"{missing[0]}. They have left it, or came in another form. Nothing was changed."
-            )
+        at = self._rows.places(wanted)
+        if (at < 0).any():
+            raise not_held(numbers[at < 0], len(at), "in the window")
         return at
 
-    def _checked(self, rows: Any, reset: bool) -> tuple[Rows, Integers]:
+    def _checked(self, rows: Any, reset: bool) -> tuple[Batch, Integers]:
         """Rows of positive weight as arrays of our own, and their numbers among all rows."""
         tags = get_tags(self.estimator)
         alone = tags.estimator_type == "outlier_detector"  # rows have no labels, or none that count
@@ -410,19 +411,20 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             y = plain_labels(y)
         elif tags.estimator_type == "regressor":
             y = y.astype(np.float64) + 0.0  # one zero, here and in X
-        if not reset and y.shape[1:] != self._rows[1].shape[1:]:
+        if not reset and y.shape[1:] != self._rows.y.shape[1:]:
             raise MismatchError(
                 f"y has shape {y.shape}, and that of the rows in the window is "
-                f"{self._rows[1].shape}: give as many labels or targets for each row."
+                f"{self._rows.y.shape}: give as many labels or targets for each row."
             )
         weight = checked_weight(weight, X.shape[0])
         kept = np.flatnonzero(weight)  # the estimator refuses negative weights
         return (plain_values(X[kept]), y[kept], weight[kept]), kept
 
-    def _newest(self, rows: Any, reset: bool) -> Rows:
+    def _newest(self, rows: Any, reset: bool) -> Batch:
         """The last rows of positive weight that fit the window, in arrays that hold no others."""
-        new, numbers = self._checked(rows, reset)
-        return part(new, np.arange(len(numbers))[-self.size :])
+        (X, y, weight), numbers = self._checked(rows, reset)
+        last = np.arange(len(numbers))[-self.size :]
+        return X[last], y[last], weight[last]
 
     def _asked(self, method: str, X: Any, *more: Any, **options: Any) -> Any:
         """What the model as it is now answers, of rows with the columns that it knows."""
@@ -450,6 +452,12 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             setattr(tags, name, getattr(theirs, name))
         tags.input_tags.sparse = theirs.input_tags.sparse
         return tags
+
+
+def _given(rows: Batch) -> tuple[Any, ...]:
+    """Rows as an estimator takes them."""
+    X, y, weight = rows
+    return (X, y) if (weight == 1.0).all() else (X, y, weight)
 
 
 def _own(model: Any) -> Any:

@@ -19,8 +19,8 @@ from traceless.hinge.kernels import Kernel
 from traceless.hinge.machines import Classifier, Pair
 from traceless.hinge.multiclass import Coefficients
 from traceless.hinge.problem import HingeProblem
-from traceless.hinge.rows import TrainingRows
 from traceless.hinge.settings import Settings, name_of
+from traceless.knowledge.training_rows import TrainingRows
 
 
 @dataclass(frozen=True, eq=False)

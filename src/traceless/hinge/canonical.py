@@ -35,8 +35,8 @@ from traceless.hinge.active_set import is_one_sided
 from traceless.hinge.groups import BLOCK, CEILING, MEASURED_AGAIN, PROMISE, Groups, Solution
 from traceless.hinge.kernel_cache import KernelCache, Slots, sum_of_rows
 from traceless.hinge.kernels import Kernel, products
-from traceless.hinge.rows import byte_order
 from traceless.hinge.solver import PathEnd
+from traceless.knowledge.training_rows import byte_order
 
 _SEEN = 0.1  # over k(x, x): an α of 1e-9 of this adds less than the promise to f, which is near 1
 _WIDE = 4.0  # how many times further from a threshold than it is itself everything has to be

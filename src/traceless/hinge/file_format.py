@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Integers
 from traceless.files import facts
 from traceless.files.saving import Pieces, labels
 from traceless.hinge.machines import Classifier, Regressor
-from traceless.hinge.rows import label_array
-from traceless.knowledge.file_format import classes, width_of
+from traceless.knowledge.file_format import classes_of, width_of
 
 if TYPE_CHECKING:
     from traceless.estimators.path_machine import PathMachine
@@ -52,7 +50,7 @@ def restore_hinge(estimator: PathMachine, said: Any, tensors: Tensors) -> None:
         raise ValueError(f"rows of {width} columns, where {estimator.n_features_in_} are expected.")
     if isinstance(settings.machine, Classifier):
         codes = facts.tensor(tensors, "labels", "i", (len(tensors["ids"]),))
-        said["classes"] = _classes(said["classes"], codes)
+        said["classes"] = classes_of(said["classes"], codes)
     elif isinstance(settings.machine, Regressor):
         targets = facts.tensor(tensors, "targets", "f", (len(tensors["ids"]),))
         if (np.signbit(targets) & (targets == 0.0)).any():
@@ -64,19 +62,6 @@ def restore_hinge(estimator: PathMachine, said: Any, tensors: Tensors) -> None:
     last = facts.tensor(tensors, "last_ids", "i", (None,))
     estimator.last_ids_ = facts.within("last_ids", last, -1, said["next_id"] - 1).copy()
     estimator._model = HingeModel.restored(settings, said, tensors)
-
-
-def labels_of(names: Any, codes: Integers) -> NDArray[Any]:
-    """Labels from the numbers of their classes; every class has a label."""
-    return _classes(names, codes)[codes]
-
-
-def _classes(said: Any, codes: Integers) -> NDArray[Any]:
-    names = classes(said)
-    facts.within("labels", codes, 0, len(names) - 1)
-    if len(np.unique(codes)) != len(names):
-        raise ValueError("there is a class without rows.")
-    return label_array(names) if names else np.zeros(0, dtype=np.int64)
 
 
 def _check_rows(tensors: Tensors, next_id: int) -> tuple[int, int]:

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traceless.arithmetic.integers import Floats
-from traceless.hinge.rows import Target, TrainingRows
 from traceless.hinge.settings import centre_of
+from traceless.hinge.target import Target
+from traceless.knowledge.training_rows import TrainingRows
 
 if TYPE_CHECKING:  # it needs numba, and parameters do not
     from traceless.hinge.kernels import Kernel

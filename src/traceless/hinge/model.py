@@ -24,8 +24,9 @@ from traceless.hinge.kernel_cache import KernelCache
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.machines import Classifier, Pair, Regressor
 from traceless.hinge.problem import HingeProblem
-from traceless.hinge.rows import Batch, Target, TrainingRows
 from traceless.hinge.settings import Settings
+from traceless.hinge.target import Target
+from traceless.knowledge.training_rows import Batch, TrainingRows
 from traceless.progress import progress
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -149,7 +150,7 @@ class HingeModel(SolvedModel):
                 "With kernel='precomputed' points have no content to be found by: forget them by "
                 "their ids (ids_, last_ids_)."
             )
-        return self.rows.find(_with_weight(old))
+        return self.rows.find(old)
 
     # --- files and copies --------------------------------------------------------------------
 

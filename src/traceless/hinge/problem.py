@@ -34,8 +34,9 @@ from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
 from traceless.hinge.kernel_cache import KernelCache, Slots, gather
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.published import Held, SolvedProblem
-from traceless.hinge.rows import Target, TrainingRows
 from traceless.hinge.solver import Factor, PathEnd, PathSolver
+from traceless.hinge.target import Target
+from traceless.knowledge.training_rows import TrainingRows
 
 _ENOUGH = 200  # points from which on SMO can be faster than a path
 # SMO from the solution before, and a path of a few steps behind it, are faster than a path where

@@ -18,8 +18,8 @@ from traceless.hinge.canonical import Canonical, canonical
 from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
 from traceless.hinge.kernel_cache import KernelCache, Slots
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.rows import TrainingRows
 from traceless.hinge.solver import PathEnd
+from traceless.knowledge.training_rows import TrainingRows
 
 Terms = tuple[Integers, Floats, float]  # ids of points, c and b of f = Σ c k + b
 

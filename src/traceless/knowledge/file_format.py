@@ -1,4 +1,4 @@
-"""Reading knowledge from a file; `Knowledge._pieces` says what is written.
+"""Reading knowledge from a file; `Knowledge._pieces` says what is written. And training rows.
 
 A file may say anything: what is read is checked to be integers that rows could have added up to,
 in the one form in which they are kept.
@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import Sums, wide
+from traceless.arithmetic.integers import Integers, Sums, wide
 from traceless.features.grid import grid_steps
 from traceless.files import facts, saving
 from traceless.knowledge.fingerprint import LANES, from_bytes
-from traceless.knowledge.responses import SAID, Label, Task
+from traceless.knowledge.responses import SAID, Label, Task, indicators, label_array
 from traceless.knowledge.sample_weights import FINEST
 from traceless.knowledge.sums import Knowledge
+from traceless.knowledge.training_rows import Batch, plain_labels, plain_values
 
 Tensors = Mapping[str, NDArray[Any]]
 _LONGEST = 16  # bytes of a sum
@@ -82,6 +84,15 @@ def responses(
     return found, rows
 
 
+def classes_of(values: Any, codes: Integers) -> NDArray[Any]:
+    """Labels of rows that have these numbers of their classes; every class has a row."""
+    found = classes(values)
+    facts.within("labels", codes, 0, len(found) - 1)
+    if len(np.unique(codes)) != len(found):
+        raise ValueError("there is a class without rows.")
+    return label_array(found) if found else np.zeros(0, dtype=np.int64)
+
+
 def width_of(triangle: int) -> int:
     """The width of a matrix from the size of its triangle."""
     width = (math.isqrt(8 * triangle + 1) - 1) // 2
@@ -105,6 +116,55 @@ def sums_in(tensors: Tensors, name: str) -> Sums:
     if not 8 < found.shape[-1] <= _LONGEST:
         raise ValueError(f"no sum takes {found.shape[-1]} bytes: int64 has 8, all {_LONGEST}.")
     return integers.from_tensor(found)
+
+
+def row_pieces(rows: Batch, labelled: bool) -> saving.Pieces:
+    """Rows as facts and tensors: values dense or by place, labels by number."""
+    X, y, weight = rows
+    said: dict[str, Any] = {"classes": None}
+    tensors: dict[str, Any] = {"weights": weight}
+    if sparse.issparse(X):
+        tensors |= {"places": X.indices.astype(np.int64), "ends": X.indptr[1:].astype(np.int64)}
+        X = X.data
+    if labelled and y.ndim == 1:
+        names, y = np.unique(plain_labels(y), return_inverse=True)
+        said["classes"] = saving.labels(names.tolist())
+    kind = np.int64 if labelled else np.float64
+    return said, tensors | {"rows": X.astype(np.float64), "responses": y.astype(kind)}
+
+
+def rows_from(said: Any, tensors: Mapping[str, Any], n_features: int) -> Batch:
+    """The rows that `row_pieces` wrote, checked."""
+    weight = facts.tensor(tensors, "weights", "f", (None,))
+    X = _values(tensors, (len(weight), n_features))
+    if said["classes"] is None:
+        found = tensors["responses"]
+        shape = (len(weight), None) if found.ndim == 2 else (len(weight),)
+        kind = "i" if found.dtype.kind == "i" else "f"  # several labels for each row, or targets
+        y = facts.tensor(tensors, "responses", kind, shape) + 0
+        if kind == "i":
+            indicators(y)  # raises if it is no matrix of 0 and 1
+    else:
+        codes = facts.tensor(tensors, "responses", "i", (len(weight),))
+        y = classes_of(said["classes"], codes)[codes]
+    if not (weight > 0.0).all():
+        raise ValueError("a row of the window has no weight.")
+    return plain_values(X), y, weight.copy()
+
+
+def _values(tensors: Mapping[str, Any], shape: tuple[int, int]) -> Any:
+    if "ends" not in tensors:
+        return facts.tensor(tensors, "rows", "f", shape).copy()
+    ends = facts.tensor(tensors, "ends", "i", (shape[0],))
+    starts = np.concatenate([[0], ends])
+    values = facts.tensor(tensors, "rows", "f", (int(starts[-1]),))
+    places = facts.tensor(tensors, "places", "i", values.shape)
+    facts.within("places", places, 0, shape[1] - 1)
+    facts.within("ends", np.diff(starts), 0, len(values))
+    X = sparse.csr_matrix((values.copy(), places, starts), shape=shape)
+    if not X.has_canonical_format:
+        raise ValueError("places are not in order.")
+    return X
 
 
 def _check_form(sums: Sums, K: int, task: Task, biased: bool) -> None:

@@ -26,6 +26,7 @@ SAID = {
     "regression": "a regression",
     "multilabel": "a multi-label classification",
 }
+_LONG = 1000  # characters of a label
 _PART = 2**16  # labels that are looked at together, so that memory does not grow with the rows
 
 
@@ -227,7 +228,9 @@ def check_one_type(labels: tuple[Label, ...]) -> None:
 
 
 def label_array(labels: tuple[Label, ...], dtype: str | None = None) -> NDArray[Any]:
-    """Labels as an array; Python's own where they fit no integer type of NumPy.
+    """Labels as an array; Python's own where they fit no integer type of NumPy, or are long.
+
+    NumPy makes text as wide as the longest one, for every row; objects are shared.
 
     Parameters
     ----------
@@ -235,7 +238,8 @@ def label_array(labels: tuple[Label, ...], dtype: str | None = None) -> NDArray[
     dtype : str, optional
         The name of a type that they should have if it can hold them.
     """
-    array = np.array(labels)
+    long = any(isinstance(label, str | bytes) and len(label) > _LONG for label in labels)
+    array = np.array(labels, dtype=object if long else None)
     if dtype == "object" or (array.dtype.kind == "f" and labels):
         return np.array(labels, dtype=object)
     if dtype is None or array.dtype.kind not in "iu":
