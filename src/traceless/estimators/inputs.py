@@ -287,6 +287,7 @@ def checked_to_keep(estimator: Any, rows: Any, reset: bool) -> Batch:
     """Rows of one of the path family, checked: arrays of our own."""
     kind: Labels = estimator._labels
     X, y, weight = as_triple(rows, alone=kind == "none")
+    X = features_of(estimator, X)
     check_features(X)
     y = labels(y) if kind == "classes" else y
     options = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
@@ -308,6 +309,12 @@ def checked_to_keep(estimator: Any, rows: Any, reset: bool) -> Batch:
         raise ValueError("sample_weight must not be negative.")
     y = plain_labels(y).copy() if kind == "classes" else np.asarray(y, dtype=np.float64) + 0.0
     return X, y, weight
+
+
+def features_of(estimator: Any, X: Any) -> Any:
+    """What the table of an estimator makes of rows, where it has one."""
+    table = table_of(estimator)
+    return X if table is None else table.values(table.rows(X))
 
 
 def dense(X: Any) -> Floats:

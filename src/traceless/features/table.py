@@ -149,30 +149,33 @@ class Table(TransformerMixin, FeatureMap):
 
     @classmethod
     def from_facts(cls, said: Any) -> Self:
-        """The table of a section [table], which `facts` describes."""
-        if not isinstance(said, Mapping) or not isinstance(said.get("columns"), Mapping):
+        """The table of a section [table] of a file, or of what `facts` describes."""
+        columns = said.get("columns") if isinstance(said, Mapping) else None
+        if isinstance(columns, Mapping):
+            columns = [{"name": name, **facts} for name, facts in columns.items()]
+        if not isinstance(columns, list):
             raise ValueError("a section [table.columns] is needed, with a line for each column.")
         other = {*said} - {"columns", "bias", "resolution"}
         if other:
             raise ValueError(f"[table] has no {min(other)!r}.")
-        columns = [from_facts({"name": n, **facts}) for n, facts in said["columns"].items()]
+        columns = list(map(from_facts, columns))
         table = cls(columns, **{k: v for k, v in said.items() if k != "columns"})
         table.bind(len(columns))  # raises what is wrong with it
         return table
 
     def facts(self) -> dict[str, Any]:
-        """The section [table] of a file."""
+        """The section [table] of a file, its columns as a list, in order."""
         said: dict[str, Any] = {} if self.bias else {"bias": False}
         if np.ndim(self.resolution) or self.resolution != 2**-14:
             said["resolution"] = np.asarray(self.resolution, dtype=np.float64).tolist()
-        columns = [column.facts() for column in self._columns()]
-        return said | {"columns": {facts.pop("name"): facts for facts in columns}}
+        return said | {"columns": [column.facts() for column in self._columns()]}
 
     def __str__(self) -> str:
         said, reasons = self.facts(), dict(getattr(self, "reasons", {}))
         lines = ["[table]", *(f"{k} = {as_toml(v)}" for k, v in said.items() if k != "columns")]
         lines += ["[table.columns]"]
-        for name, facts in said["columns"].items():
+        for facts in said["columns"]:
+            name = facts.pop("name")
             why = f"  # {reasons.pop(name)}" if name in reasons else ""
             lines.append(f"{as_toml(name)} = {as_toml(facts)}{why}")
         left = [f"# {as_toml(name)}: {why}" for name, why in reasons.items()]

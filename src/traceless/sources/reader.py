@@ -34,6 +34,7 @@ from traceless.sources.formats import (
     Reader,
     format_of,
     read_text,
+    recoded,
 )
 from traceless.sources.schema import Schema, TextFormat, ids_of, weights_of
 
@@ -234,6 +235,21 @@ def column_names(
         return list(table.names)
 
 
+def first_rows(path: str, format_: str | None, text: TextFormat, rows: int) -> Any:
+    """The first rows of a file, all columns, as a table of Arrow."""
+    import pyarrow as pa
+
+    source, found = _Input(_listed([path])[0], format_, text), []
+    with source.opened() as table, source.readable():
+        for batch in table.batches(table.names, rows):
+            found.append(batch)
+            if sum(one.num_rows for one in found) >= rows:
+                break
+        if not found:
+            raise TableError("there are no rows.")
+        return pa.Table.from_batches(found).slice(0, rows).combine_chunks()
+
+
 def _check_columns(present: list[str], wanted: list[str], source: _Input) -> None:
     """Raise unless each wanted column is there, once."""
     try:
@@ -243,7 +259,7 @@ def _check_columns(present: list[str], wanted: list[str], source: _Input) -> Non
         other = next((sign for sign in ";\t|," if sign in present[0]), None) if present else None
         mend = ""
         if len(present) == 1 and other:
-            mend = f" Its columns seem to stand between {other!r}: declare --delimiter {other!r}."
+            mend = f" Its columns seem to stand between {other!r}: declare delimiter = {other!r}."
         raise TableError(f"{error}{mend}") from error
 
 
@@ -308,14 +324,18 @@ class _Input:
                     self._reader = Parquet(file)
             yield self._reader
 
-    def row_name(self, row: int) -> str:
-        """A row, counted from 0, as people find it: by its line, or by its number from 1."""
+    def row_name(self, row: int, blank: bool = False) -> str:
+        """A row, counted from 0, as people find it: by its line, or by its number from 1.
+
+        `blank`: whether rows of blank cells were counted.
+        """
         if self.format not in TEXTS:
             return _row_number(row)
         if self._source == STDIN or self._reader is None:
             return _row_number(row) + ("" if self.format == "jsonl" else " after the header")
         with ExitStack() as stack:
-            line = self._reader.line_of(_unzipped(self._file(stack)), row)
+            file = recoded(_unzipped(self._file(stack)), self._text)
+            line = self._reader.line_of(file, row, *([True] if blank and self.format != "jsonl" else []))
         return _row_number(row) if line is None else f"line {line}"
 
     @contextmanager
@@ -326,7 +346,7 @@ class _Input:
         except MemoryError:
             raise
         except RowError as error:
-            row = self.row_name(error.row) if error.line is None else f"line {error.line}"
+            row = f"line {error.line}" if error.line else self.row_name(error.row, blank=True)
             raise TableError(f"{self.where}, {row}: {error}") from error
         except TableError as error:
             raise TableError(f"{self.where}: {error}") from error
