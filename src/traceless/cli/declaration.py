@@ -123,9 +123,9 @@ def _by_label(value: Any, schema: Schema) -> Any:
 
 
 def _word(value: Any) -> Any:
-    """The value of a parameter in short."""
+    """The value of a parameter as the section takes it; of an array only its shape."""
     if isinstance(value, Mapping) and "pairs" in value:
-        return ",".join(f"{label}={weight:g}" for label, weight in value["pairs"])
+        return {str(label): weight for label, weight in value["pairs"]}
     if isinstance(value, Mapping):
         return " x ".join(map(str, value.get("shape", ["?"])))
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+    return value

@@ -100,7 +100,10 @@ def declared(about: Any) -> Schema:
             "No table is declared for this store, which was made in Python: it says nothing of "
             "columns, so files cannot be read for it. Stores made by 'traceless new' have a table."
         )
-    return with_read(Schema.from_facts(about["table"]))
+    try:
+        return with_read(Schema.from_facts(about["table"]))
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"This is not the schema of a table: {error}") from error
 
 
 def open_table(about: Any, files: Sequence[str], format_: str | None) -> Files:

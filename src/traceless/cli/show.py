@@ -34,13 +34,12 @@ def show(store: Store, level: float, all_: bool) -> Result:
     large.
     """
     from traceless.estimators import loading
-    from traceless.sources import Schema
 
     now, origin = store.status(), store.receipt().store
     about, model = store.about, origin["model"]
     table = about.get("table")
     if table is not None:
-        Schema.from_facts(table)  # refuses what is none
+        inputs.declared(about)  # refuses what is none
     loading.from_description(model)  # likewise
     said = {
         "store": now.path,
@@ -190,4 +189,8 @@ def _largest_first(
 
 
 def _short(value: Any) -> Any:
+    from traceless.features.table import as_toml
+
+    if isinstance(value, bool | Mapping):
+        return as_toml(value)
     return f"{value:.6g}" if isinstance(value, float) else value

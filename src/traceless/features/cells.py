@@ -127,7 +127,7 @@ class Cells:
             return
         place = int(np.argmin(fits))
         value = self.array[place]
-        value = value.as_py() if self.is_arrow else value
+        value = value.as_py() if self.is_arrow else getattr(value, "item", lambda: value)()
         text = repr(value)
         shown = text if len(text) <= 40 else f"{text[:36]}...{text[-1]}"
         got = "there is none" if _word(value) == "" else f"got {shown}"

@@ -106,7 +106,7 @@ class FeatureMap(BaseEstimator):
     def after_table(self, encode: Encoder) -> Encoder:
         """An encoder that is given what the table makes of the rows."""
         return encode if self.table is None else partial(
-            _encode_after, copy.deepcopy(self.table), encode
+            encode_after, copy.deepcopy(self.table), encode
         )
 
     def columns_of(self, n_features: int) -> list[tuple[int, ...]] | None:
@@ -226,7 +226,8 @@ class FeatureMap(BaseEstimator):
         )
 
 
-def _encode_after(table: Any, encode: Encoder, X: Floats, out: Floats) -> None:
+def encode_after(table: Any, encode: Encoder, X: Floats, out: Floats) -> None:
+    """Write the codes of what a table makes of the rows."""
     encode(table.values(X), out)
 
 

@@ -162,7 +162,12 @@ class Number(Column):
         return self.scale
 
     def read(self, cells: Cells) -> Floats:  # noqa: D102
-        return cells.numbers()
+        found = cells.numbers()
+        with np.errstate(over="ignore"):
+            stays = ~np.isinf((found - self.shift) / self.scale)
+        formula = f"(x - {self.shift:g}) / {self.scale:g}"
+        cells.check_each(stays, f"a number is needed that stays finite as {formula}")
+        return found
 
     def write(self, x: Floats, out: Floats) -> None:  # noqa: D102
         with np.errstate(over="ignore"):  # codes beyond 2^53 are refused

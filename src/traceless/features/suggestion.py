@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from traceless.features.cells import NUMBER, Cells, Frame
-from traceless.features.dates import moment_of
+from traceless.features.dates import moment_of, moments
 from traceless.features.kinds import FALSE, TRUE, Boolean, Category, Column, Date, Hashed, Number
 
 ROWS = 10_000  # that are looked at, from the first
@@ -48,11 +48,17 @@ class Seen:
     @classmethod
     def of(cls, cells: Cells, nulls: Sequence[str] = ()) -> Seen:
         """The words of cells, some of which stand for absent values."""
-        kind = cells.kind
-        values, places = cells.distinct()
-        words = [_shown(value) for value in values]
-        words = ["" if word in nulls else word for word in words]
-        return cls(cells.name, [words[k] for k in places.tolist()], kind, cells.decimal)
+        if cells.kind == "time":
+            days, rest, absent = map(np.ndarray.tolist, moments(cells))
+            words = ["" if a else f"{d} {r}" for d, r, a in zip(days, rest, absent, strict=True)]
+        elif cells.kind in ("text", "number", "boolean"):
+            values, places = cells.distinct()
+            shown = [_shown(value) for value in values]
+            shown = ["" if word in nulls else word for word in shown]
+            words = [shown[k] for k in places.tolist()]
+        else:
+            words = ["a value"] * len(cells.array)
+        return cls(cells.name, words, cells.kind, cells.decimal)
 
     def at(self, rows: Sequence[int]) -> Seen:
         """The words of some rows."""
@@ -153,14 +159,14 @@ def is_number(word: str, decimal: str = ".") -> bool:
 
 def _proposal(seen: Seen, ids: str | None, scales: bool) -> Proposal:
     name, counts = seen.name, seen.counts
+    if seen.kind not in ("text", "number", "boolean", "time"):
+        return None, f"left out: a column of type {seen.kind} cannot be declared"
     if name == ids:
         return None, f"{len(counts)} different ids in {len(seen.words)} rows; no feature"
     if seen.looks_like_ids:
         return None, "left out: its name, or its values, are those of ids"
     if len(counts) < 2 and not (counts and len(seen.words) > seen.n_present):
         return None, f"left out: always {next(iter(counts), 'missing')!r}"
-    if seen.kind not in ("text", "number", "boolean", "time"):
-        return None, f"left out: a column of type {seen.kind} cannot be declared"
     words = {word.lower() for word in counts}
     if seen.kind == "boolean" or (words <= {*TRUE, *FALSE} and words & {*TRUE} and words & {*FALSE}):
         return Boolean(name), seen.why("true or false")

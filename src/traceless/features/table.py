@@ -171,6 +171,8 @@ class Table(TransformerMixin, FeatureMap):
         return said | {"columns": [column.facts() for column in self._columns()]}
 
     def __str__(self) -> str:
+        if self.columns is None:
+            return repr(self)
         said, reasons = self.facts(), dict(getattr(self, "reasons", {}))
         lines = ["[table]", *(f"{k} = {as_toml(v)}" for k, v in said.items() if k != "columns")]
         lines += ["[table.columns]"]
@@ -216,24 +218,12 @@ class Table(TransformerMixin, FeatureMap):
 
     def values(self, X: Floats) -> Floats:
         """The features of such an array, before rounding, without the constant one."""
-        columns = self._columns(X.shape[1])
-        ends = list(accumulate([column.width for column in columns], initial=0))
-        out = np.zeros((len(X), ends[-1]))
-        if np.isinf(X).any():
-            column = columns[int(np.argmax(np.isinf(X).any(axis=0)))]
-            raise RangeError(f"Input X contains infinity (column {column.name!r}).")
-        for k, (column, (start, end)) in enumerate(zip(columns, pairwise(ends), strict=True)):
-            if column.required and np.isnan(X[:, k]).any():
-                raise RangeError(
-                    f"Input X contains NaN (column {column.name!r}), which is declared as required."
-                )
-            column.write(X[:, k], out[:, start:end])
-        return out
+        return _values(self._columns(X.shape[1]), X)
 
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
-        own = Table(self._columns(n_features), self.bias, self.resolution)
-        steps = grid_steps(self.resolution, own.width(n_features))
-        return self._bound(n_features, steps, partial(_encode, own, 1.0 / steps))
+        columns = self._columns(n_features)  # values that nobody can change
+        steps = grid_steps(self.resolution, self.width(n_features))
+        return self._bound(n_features, steps, partial(_encode, columns, 1.0 / steps))
 
     def width(self, n_features: int) -> int:
         """Number of features, without the constant one."""
@@ -337,7 +327,8 @@ class Table(TransformerMixin, FeatureMap):
         ndarray of shape (n_samples, n_outputs), or what `set_output` asks for
         """
         if self.columns is None and hasattr(self, "n_features_in_"):
-            X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+            options = {"dtype": np.float64, "ensure_all_finite": False, "accept_sparse": "csr"}
+            X = validate_data(self, X, reset=False, **options)
         rows = self.rows(X)
         bound = self.bind(rows.shape[1])
         n = self.width(rows.shape[1])
@@ -375,7 +366,7 @@ class Table(TransformerMixin, FeatureMap):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         tags.input_tags.string = tags.input_tags.categorical = self.columns is not None
         tags.requires_fit = False
         return tags
@@ -421,8 +412,26 @@ def table_of(estimator: Any) -> Table | None:
     return found if isinstance(found, Table) else None
 
 
-def _encode(table: Table, scale: Floats, X: Floats, out: Floats) -> None:
-    np.rint(table.values(X) * scale, out=out)
+def _encode(columns: Sequence[Column], scale: Floats, X: Floats, out: Floats) -> None:
+    np.rint(np.multiply(_values(columns, X), scale, out=out), out=out)
+
+
+def _values(columns: Sequence[Column], X: Floats) -> Floats:
+    ends = list(accumulate([column.width for column in columns], initial=0))
+    out = np.zeros((len(X), ends[-1]))
+    if np.isinf(X).any():
+        j = int(np.argmax(np.isinf(X).any(axis=0)))
+        raise RangeError(
+            f"Input X contains infinity (column {j}): {columns[j].name!r} must be finite, or NaN "
+            "where it is absent."
+        )
+    for k, (column, (start, end)) in enumerate(zip(columns, pairwise(ends), strict=True)):
+        if column.required and np.isnan(X[:, k]).any():
+            raise RangeError(
+                f"Input X contains NaN (column {k}): {column.name!r} is declared as required."
+            )
+        column.write(X[:, k], out[:, start:end])
+    return out
 
 
 def as_toml(value: Any) -> str:
