@@ -92,7 +92,11 @@ def test_coefficients_of_a_regression_have_errors(call, prices):
 def test_several_targets_are_shown_by_name(call, tmp_path):
     lines = [f"{k},{k % 3},{k % 7}" for k in range(20)]
     table(tmp_path / "t.csv", lines, "a,u,v")
-    call("new", "s", declared({"a": 'kind = "number", required = true'}, 'column = ["u", "v"]\nkind = "number"'))
+    call(
+        "new",
+        "s",
+        declared({"a": 'kind = "number", required = true'}, 'column = ["u", "v"]\nkind = "number"'),
+    )
     call("learn", "s", "t.csv")
     told = call("show", "s", "--json").json["coefficients"]
     assert told["target"] == ["u", "u", "v", "v"]

@@ -13,9 +13,7 @@ from traceless.sources.schema import canonical_id, ids_of, weights_of
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
 finite = st.floats(allow_nan=False, allow_infinity=False)
-words = st.lists(
-    st.text(st.characters(codec="ascii")), min_size=1, unique=True
-)
+words = st.lists(st.text(st.characters(codec="ascii")), min_size=1, unique=True)
 numbers = st.builds(Number, names, finite, st.floats(1e-6, 1e6), required=st.booleans())
 categories = st.builds(Category, names, words, unknown=st.sampled_from(["refuse", "zero"]))
 hashes = st.builds(Hashed, names, st.integers(1, 1000))
@@ -48,7 +46,7 @@ def test_a_schema_is_what_its_facts_and_its_text_say(columns, labels, weighted, 
     try:
         table = Table(columns)
         table.digest()
-        table.names
+        assert table.names
     except ValueError:  # features of the same name
         return
     schema = Schema(table, ["t" * 9], labels, "w" * 9 if weighted else None, **more)

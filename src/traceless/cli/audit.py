@@ -55,7 +55,7 @@ def status(store: Store) -> Result:
 def find(store: Store, which: str) -> Result:
     """Show what became of the rows of an id.
 
-    COLUMN is the column that "traceless new --id" declared; give ids as in patient=17,23, or as
+    COLUMN is the column that [id] declares; give ids as in patient=17,23, or as
     patient=@FILE with one id per line. Shows how many rows are held, how many of them wait to be
     forgotten, how many were forgotten, and in which changes.
     """

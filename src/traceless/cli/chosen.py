@@ -160,7 +160,7 @@ def ids_in(where: str, schema: Schema) -> list[str]:
     if schema.id is None:
         raise click.UsageError(
             "No column of ids is declared for this store, so its rows cannot be found by one. "
-            "Declare it when a store is made: traceless new --id COLUMN. Nothing was changed."
+            "Declare it when a store is made: [id] column = NAME. Nothing was changed."
         )
     if not sign or column.strip() != schema.id:
         raise click.UsageError(

@@ -1,7 +1,7 @@
 """The file that declares a store: its sections, and the estimator that they give.
 
-    [table] [target] [id] [read]   what columns mean and how files are written (`sources.schema`)
-    [model]                        the model, its feature map, and parameters of either by name
+[table] [target] [id] [read]   what columns mean and how files are written (`sources.schema`)
+[model]                        the model, its feature map, and parameters of either by name
 """
 
 from __future__ import annotations

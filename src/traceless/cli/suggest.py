@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import click
 
 from traceless.cli.command import command
@@ -19,9 +21,7 @@ from traceless.cli.output import Result
 @click.option("--id", "ids", metavar="NAME", help="Column of ids; by default one is looked for.")
 @click.option("--scales", is_flag=True, help="Also scales of numbers, for maps other than linear.")
 @format_option
-def suggest(
-    file: str, target: str, ids: str | None, scales: bool, format_: str | None
-) -> Result:
+def suggest(file: str, target: str, ids: str | None, scales: bool, format_: str | None) -> Result:
     """Propose the declaration of a store, for "traceless new".
 
     Each column gets a declaration, with a reason. Proposals are computed from rows, so they are a
@@ -32,7 +32,7 @@ def suggest(
 
     schema, rows = suggest_schema(file, split_names(target), ids, format_, scales)
     remark = f"{rows} rows of {file} were looked at. {REMARK}"
-    lines = [f"# {line}" for line in remark.split(". ")]
-    end = "\n[model]  # kind, map and parameters, by their names in Python"
+    lines = [f"# {line}" for line in textwrap.wrap(remark, 98)]
+    end = "\n\n[model]  # kind, map and parameters, by their names in Python"
     data = {**schema.facts(), "reasons": schema.table.reasons, "rows": rows, "remark": REMARK}
     return Result(data, ["\n".join([*lines, str(schema) + end])])

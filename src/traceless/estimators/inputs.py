@@ -42,9 +42,8 @@ def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Row
                 "Rows must come as a tuple (X, y) or (X, y, sample_weight), or as a source, got "
                 f"{type(rows).__name__}."
             )
-        plain = _IN_MEMORY.issuperset(map(type, rows))
-        table = None if plain else table_of(estimator)
-        source = None if plain else as_source(*rows, table=table)
+        plain, (X, y, weight) = _IN_MEMORY.issuperset(map(type, rows)), (*rows, None)[:3]
+        source = None if plain else as_source(X, y, weight, table_of(estimator))
         if source is None:
             return checked_arrays(estimator, rows, task, reset)
         rows = source
@@ -287,10 +286,16 @@ def checked_to_keep(estimator: Any, rows: Any, reset: bool) -> Batch:
     """Rows of one of the path family, checked: arrays of our own."""
     kind: Labels = estimator._labels
     X, y, weight = as_triple(rows, alone=kind == "none")
-    X = features_of(estimator, X)
-    check_features(X)
     y = labels(y) if kind == "classes" else y
     options = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
+    if table := table_of(estimator):
+        X = features_of(estimator, X)
+        y = np.zeros(len(X)) if kind == "none" else y
+        X, y = check_X_y(X, y, y_numeric=kind == "numbers")
+        if reset:
+            know_columns(estimator, table)
+        return _kept(X, y, weight, kind)
+    check_features(X)
     if not reset and estimator._model.kernel.name == "precomputed":
         X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
         y = np.zeros(X.shape[0]) if kind == "none" else column_or_1d(y)
@@ -300,6 +305,11 @@ def checked_to_keep(estimator: Any, rows: Any, reset: bool) -> Batch:
     elif reset or not is_plain(estimator, X, y):
         numeric = kind == "numbers"
         X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **options)
+    return _kept(X, y, weight, kind)
+
+
+def _kept(X: Any, y: Any, weight: Any, kind: Labels) -> Batch:
+    """Arrays of our own."""
     X = plain_values(dense(X))
     n = len(X)
     if len(y) != n:

@@ -23,7 +23,6 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.device.tensors import is_on_device, on_host, taken
 from traceless.estimators.inputs import (
-    are_plain,
     checked,
     checked_tensor,
     known_rows,
@@ -592,5 +591,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         phi = self.feature_map
-        tags.input_tags.allow_nan = isinstance(phi, Table) or getattr(phi, "table", None) is not None
+        tags.input_tags.allow_nan = (
+            isinstance(phi, Table) or getattr(phi, "table", None) is not None
+        )
         return tags

@@ -158,13 +158,11 @@ def _restore_window(window: SlidingWindow, said: Any, tensors: Tensors) -> None:
     theirs = {name.removeprefix(inside): t for name, t in tensors.items() if inside in name}
     ours = {name: tensor for name, tensor in tensors.items() if inside not in name}
     inner = _made(kind, said["estimator"], theirs)
-    width, table = window.n_features_in_, table_of(window.estimator)
-    rows = TrainingRows.of(knowledge_format.rows_from(said, ours, width, table is not None))
-    if table is not None and not isinstance(inner, LeastSquares):
-        width = table.width(width)
+    absent = table_of(window.estimator) is not None
+    rows = TrainingRows.of(knowledge_format.rows_from(said, ours, window.n_features_in_, absent))
     if (
         not len(rows) == inner.n_samples_ <= window.size
-        or inner.n_features_in_ != width
+        or inner.n_features_in_ != window.n_features_in_
         or (rows.y.dtype.kind != "f") != hasattr(inner, "classes_")
     ):
         raise ValueError("the window does not hold the rows of its estimator.")

@@ -380,8 +380,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
             raise NotFittedError(
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
             )
-        X = features_of(now, X)
-        if not is_plain(now, X):
+        if now.table is not None:
+            X = features_of(now, X)
+        elif not is_plain(now, X):
             options: dict[str, Any] = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
             X = dense(validate_data(now, X, reset=False, **options))
         values = model.values(X + 0.0, only_signs)

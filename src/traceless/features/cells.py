@@ -1,8 +1,9 @@
 """The columns of a frame, by name, whatever made it: numbers, words or times.
 
-A value means the same everywhere: 3 is the word "3" in CSV and in Parquet, the text of a number
-becomes the nearest float64, and an empty cell, a null, None and NaN are all an absent value. Frames
-that Arrow can read come as its arrays where pyarrow is installed, all others as arrays of NumPy.
+A value means the same everywhere: 3 and 3.0 are the word "3", in CSV as in Parquet, the text of a
+number becomes the nearest float64, and an empty cell, a null, None and NaN are all an absent value.
+Frames that Arrow can read come as its arrays where pyarrow is installed, all others as arrays of
+NumPy.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Cells:
 
     array: Any  # of Arrow or NumPy
     name: str  # of the column
-    where: str = "the data frame"  # or the file
+    where: str = "The data frame"  # or the file
     row_name: Callable[[int], str] = "row {}".format  # of a row counted from 0: its line, say
     decimal: str = "."  # what text has before the fraction of a number
 
@@ -89,7 +90,7 @@ class Cells:
         if self.kind not in ("number", "boolean", "text"):
             raise self.unfit("text, whole numbers or truth values")
         values, places = self.distinct()
-        words = [_word(value) for value in values]
+        words = [word_of(value) for value in values]
         wrong = np.array([word is None for word in words])[places]
         self.check_each(~wrong, "a text or a whole number is needed")
         return [word or "" for word in words], places
@@ -105,8 +106,8 @@ class Cells:
             indices = coded.indices.cast(pa.int64()).fill_null(len(values) - 1)
             return values, indices.to_numpy(zero_copy_only=False)
         if array.dtype.kind != "O":
-            values, places = np.unique(array, return_inverse=True)
-            return values.tolist(), places
+            different, places = np.unique(array, return_inverse=True)
+            return different.tolist(), places
         seen: dict[Any, int] = {}  # 1, 1.0 and True are equal
         keys = [value if type(value) is str else (type(value), value) for value in array.tolist()]
         places = np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.intp)
@@ -130,7 +131,7 @@ class Cells:
         value = value.as_py() if self.is_arrow else getattr(value, "item", lambda: value)()
         text = repr(value)
         shown = text if len(text) <= 40 else f"{text[:36]}...{text[-1]}"
-        got = "there is none" if _word(value) == "" else f"got {shown}"
+        got = "there is none" if word_of(value) == "" else f"got {shown}"
         said = f"{self.where}, {self.row_name(place)}, column {self.name!r}: {what}, {got}."
         raise CellError(f"{said} {mend}".rstrip(), place)
 
@@ -284,7 +285,9 @@ def _of_narwhals(frame: Any) -> Frame:
 def _index_names(schema: Any) -> list[str]:
     """Columns in which a table keeps an index of pandas or Dask: no columns of the frame."""
     stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    nameless = [n for n in schema.names if re.fullmatch(r"__(index_level_\d+|null_dask_index)__", n)]
+    nameless = [
+        n for n in schema.names if re.fullmatch(r"__(index_level_\d+|null_dask_index)__", n)
+    ]
     return [*nameless, *(name for name in stored if isinstance(name, str))]
 
 
@@ -306,10 +309,13 @@ def _is_absent(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
-def _word(value: Any) -> str | None:
-    """A value as a word; None for what is no word."""
+def word_of(value: Any) -> str | None:
+    """A value as a word; None for what is no word.
+
+    3, 3.0 and "3.0" are the word "3": pandas makes floats of whole numbers where one is absent.
+    """
     if isinstance(value, str):
-        return normalize("NFC", value)
+        return re.sub(r"^([+-]?[0-9]+)\.0+$", r"\1", normalize("NFC", value))
     if _is_absent(value):
         return ""
     if isinstance(value, bool | np.bool_):

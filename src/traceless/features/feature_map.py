@@ -93,7 +93,8 @@ class FeatureMap(BaseEstimator):
         """
         if self.table is not None:
             finest = np.min(getattr(self, "input_resolution", self.resolution))
-            return self.table.steps_of_columns(n_features, float(finest))
+            steps: Floats = self.table.steps_of_columns(n_features, float(finest))
+            return steps
         if hasattr(self, "input_resolution"):
             return grid_steps(self.input_resolution, n_features, "input_resolution")
         finest = self.resolution if self.features_are_columns else np.min(self.resolution)
@@ -105,8 +106,10 @@ class FeatureMap(BaseEstimator):
 
     def after_table(self, encode: Encoder) -> Encoder:
         """An encoder that is given what the table makes of the rows."""
-        return encode if self.table is None else partial(
-            encode_after, copy.deepcopy(self.table), encode
+        return (
+            encode
+            if self.table is None
+            else partial(encode_after, copy.deepcopy(self.table), encode)
         )
 
     def columns_of(self, n_features: int) -> list[tuple[int, ...]] | None:

@@ -26,7 +26,7 @@ import numpy as np
 
 from traceless.arithmetic.integers import Floats
 from traceless.exceptions import RangeError
-from traceless.features.cells import Cells
+from traceless.features.cells import Cells, word_of
 from traceless.features.dates import (
     UNITS,
     Moment,
@@ -80,7 +80,10 @@ class Column:
 
     def __repr__(self) -> str:
         said = self.facts()
-        words = [repr(self.name), *(f"{k}={v!r}" for k, v in said.items() if k not in ("kind", "name"))]
+        words = [
+            repr(self.name),
+            *(f"{k}={v!r}" for k, v in said.items() if k not in ("kind", "name")),
+        ]
         return f"{type(self).__name__}({', '.join(words)})"
 
     def facts(self) -> dict[str, Any]:
@@ -116,7 +119,7 @@ class Column:
     def _check_words(self, words: Sequence[Any], what: str) -> None:
         """Raise unless there are words, each once."""
         if not words or not all(isinstance(word, str) for word in words):
-            raise self._unfit(f"{what} must be text, and at least one; got {list(words)}")
+            raise self._unfit(f"{what} must be words, and at least one; got {list(words)}")
         if len({*words}) < len(words):
             twice = min(word for word in words if words.count(word) > 1)
             raise self._unfit(f"{what} must differ; {twice!r} is there twice")
@@ -309,11 +312,12 @@ class Category(Words):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.values, str) or not hasattr(self.values, "__iter__"):
-            raise self._unfit(f"the categories must be a list, got {self.values!r}")
-        words = [str(v) if type(v) is int or isinstance(v, np.integer) else v for v in self.values]
+        given: Any = self.values
+        if isinstance(given, str) or not hasattr(given, "__iter__"):
+            raise self._unfit(f"the categories must be a list, got {given!r}")
+        words = [word_of(value) for value in given]
         self._check_words(words, "the categories")
-        object.__setattr__(self, "values", tuple([normalize("NFC", word) for word in words]))
+        object.__setattr__(self, "values", tuple(words))
         if self.unknown not in ("refuse", "zero"):
             raise self._unfit(f"unknown must be 'refuse' or 'zero', got {self.unknown!r}")
 
@@ -395,7 +399,7 @@ KINDS: dict[str, type[Column]] = {
 def from_facts(facts: Any) -> Column:
     """The column that `Column.facts` described; anything else is refused."""
     said = dict(facts)
-    kind = KINDS.get(said.pop("kind", ""))
+    kind: Any = KINDS.get(said.pop("kind", ""))
     if kind is None:
         raise ValueError(
             f"Column {said.get('name')!r}: kind must be one of {', '.join(KINDS)}, got "
@@ -410,7 +414,8 @@ def from_facts(facts: Any) -> Column:
         )
     lists = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
     try:
-        return kind(**lists)
+        made: Column = kind(**lists)
+        return made
     except TypeError as error:  # one that has no default is not given
         raise ValueError(f"Column {said.get('name')!r}: {error}.") from error
 

@@ -13,12 +13,12 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from traceless.features.cells import NUMBER, Cells, Frame
+from traceless.features.cells import NUMBER, Cells, Frame, word_of
 from traceless.features.dates import moment_of, moments
 from traceless.features.kinds import FALSE, TRUE, Boolean, Category, Column, Date, Hashed, Number
 
@@ -98,7 +98,8 @@ class Seen:
         codes = self.kind == "text" and self.all(lambda word: re.fullmatch("0*[0-9]+", word))
         coded = codes and any(word[0] == "0" and len(word) > 1 for word in counts)
         different = len(counts) > 0.9 * self.n_present
-        return len(counts) > 1 and self.kind != "time" and bool(named or (coded and different))
+        may = len(counts) > 2 and self.kind not in ("time", "boolean")
+        return may and bool(named or (coded and different))
 
     def all(self, fits: Callable[[str], Any]) -> bool:
         """Whether a test holds for all words, and there are some."""
@@ -148,7 +149,9 @@ def proposals(
 def looked_at(frame: Frame, nulls: Sequence[str] = ()) -> list[Seen]:
     """All columns of the first rows; a row in which all is blank is none."""
     head = [Seen.of(frame.head(name, ROWS), nulls) for name in frame.names]
-    rows = [k for k, words in enumerate(zip(*[seen.words for seen in head], strict=True)) if any(words)]
+    rows = [
+        k for k, words in enumerate(zip(*[seen.words for seen in head], strict=True)) if any(words)
+    ]
     return [seen.at(rows) for seen in head]
 
 
@@ -168,7 +171,9 @@ def _proposal(seen: Seen, ids: str | None, scales: bool) -> Proposal:
     if len(counts) < 2 and not (counts and len(seen.words) > seen.n_present):
         return None, f"left out: always {next(iter(counts), 'missing')!r}"
     words = {word.lower() for word in counts}
-    if seen.kind == "boolean" or (words <= {*TRUE, *FALSE} and words & {*TRUE} and words & {*FALSE}):
+    if seen.kind == "boolean" or (
+        words <= {*TRUE, *FALSE} and words & {*TRUE} and words & {*FALSE}
+    ):
         return Boolean(name), seen.why("true or false")
     if seen.is_number:
         return _of_numbers(seen, scales)
@@ -197,7 +202,7 @@ def _of_numbers(seen: Seen, scales: bool) -> Proposal:
 def _of_dates(seen: Seen) -> Proposal | None:
     if seen.kind == "time":
         return Date(seen.name), seen.why("dates")
-    forms = [form for form in (None, *FORMATS) if seen.all(lambda w, f=form: moment_of(w, f))]
+    forms = [form for form in (None, *FORMATS) if seen.all(partial(moment_of, form=form))]
     if not forms:
         return None
     why = seen.why("dates" if forms[0] is None else f"dates as {forms[0]}")
@@ -220,14 +225,11 @@ def _of_words(seen: Seen) -> Proposal:
     if len(counts) > 0.9 * seen.n_present and seen.n_present >= FEWEST_ROWS:
         return None, f"left out: nearly every row has another of {len(counts)} texts"
     buckets = min(1024, max(8, 2 ** math.ceil(math.log2(len(counts)))))
-    return Hashed(name, buckets), seen.why(f"{len(counts)} different words, too many or rare to list")
+    return Hashed(name, buckets), seen.why(
+        f"{len(counts)} different words, too many or rare to list"
+    )
 
 
 def _shown(value: Any) -> str:
-    if value is None or value != value or type(value).__name__ == "NAType":
-        return ""
-    if isinstance(value, bool | np.bool_):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
+    word = word_of(value)
+    return (str(value) if word is None else word).strip()

@@ -187,7 +187,7 @@ class Table(TransformerMixin, FeatureMap):
 
     @property
     def table(self) -> Table | None:
-        """This table, if it declares columns, so that estimators read frames by it."""
+        """The table itself, if it declares columns: estimators read frames by it."""
         return None if self.columns is None else self
 
     @property
@@ -268,7 +268,7 @@ class Table(TransformerMixin, FeatureMap):
         for j, column in enumerate(declared):
             for name in column.feature_names:
                 if name in columns:
-                    column = column.without(name.removeprefix(f"{column.name}="))  # type: ignore[attr-defined]  # noqa: PLW2901
+                    column = column.without(name.removeprefix(f"{column.name}="))  # type: ignore[attr-defined]
             if j not in columns:
                 left.append(column)
         kept = np.array([k for k, name in enumerate(names) if name not in gone], dtype=np.intp)
@@ -350,7 +350,7 @@ class Table(TransformerMixin, FeatureMap):
             return np.array(self.feature_names(), dtype=object)
         check_is_fitted(self, "n_features_in_")
         plain = [f"x{j}" for j in range(self.n_features_in_)]
-        known = getattr(self, "feature_names_in_", None)
+        known: Any = getattr(self, "feature_names_in_", None)
         given = known if input_features is None else np.asarray(input_features, dtype=object)
         if known is not None and not np.array_equal(given, known):
             raise ValueError("input_features is not equal to feature_names_in_")
@@ -408,7 +408,9 @@ def one_nan(X: Floats) -> Floats:
 
 def table_of(estimator: Any) -> Table | None:
     """The table by which an estimator reads frames, if it has one: its own, or that of its map."""
-    found: Any = getattr(estimator._map() if hasattr(estimator, "_map") else estimator, "table", None)
+    found: Any = getattr(
+        estimator._map() if hasattr(estimator, "_map") else estimator, "table", None
+    )
     return found if isinstance(found, Table) else None
 
 

@@ -95,7 +95,9 @@ class Batch:
     def ids(self) -> list[str] | None:
         """The ids, where there is a column of them."""
         name = self.schema.id
-        return None if name is None or name not in self.data.schema.names else ids_of(self.cells(name))
+        return (
+            None if name is None or name not in self.data.schema.names else ids_of(self.cells(name))
+        )
 
     def taken(self, places: list[int]) -> Batch:
         """The rows at these positions, which messages name by their rows in the file."""
@@ -335,7 +337,9 @@ class _Input:
             return _row_number(row) + ("" if self.format == "jsonl" else " after the header")
         with ExitStack() as stack:
             file = recoded(_unzipped(self._file(stack)), self._text)
-            line = self._reader.line_of(file, row, *([True] if blank and self.format != "jsonl" else []))
+            line = self._reader.line_of(
+                file, row, *([True] if blank and self.format != "jsonl" else [])
+            )
         return _row_number(row) if line is None else f"line {line}"
 
     @contextmanager

@@ -1,7 +1,7 @@
 """What the columns of files are for: features, target, id; and how the files are written.
 
-    [table]  the features; this alone enters digests         [id]    whose row it is
-    [target] what is to be predicted, and weights            [read]  how CSV is written
+[table]  the features; this alone enters digests         [id]    whose row it is
+[target] what is to be predicted, and weights            [read]  how CSV is written
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Integers
 from traceless.exceptions import TableError
-from traceless.features.cells import Cells
+from traceless.features.cells import Cells, word_of
 from traceless.features.table import Table, as_toml
 from traceless.files.limits import refusal
 
@@ -159,11 +159,13 @@ class Schema:
         return said | ({"read": self.text.facts()} if self.text.facts() else {})
 
     def __str__(self) -> str:
-        parts = [str(self.table)]
+        parts = [str(self.table).rstrip()]
         for name, facts in self.facts().items():
             if name != "table":
-                parts.append("\n".join([f"[{name}]", *(f"{k} = {as_toml(facts[k])}" for k in facts)]))
-        return "\n".join(parts)
+                parts.append(
+                    "\n".join([f"[{name}]", *(f"{k} = {as_toml(facts[k])}" for k in facts)])
+                )
+        return "\n\n".join(parts)
 
     @classmethod
     def from_facts(cls, facts: Any) -> Schema:
@@ -212,9 +214,9 @@ def ids_of(cells: Cells) -> list[str]:
     blanks around it and in Unicode's composed form: "017" is another id.
     """
     words, places = cells.words()
-    ids = [re.sub(r"^([+-]?[0-9]+)\.0+$", r"\1", word.strip()) for word in words]
+    ids = [word_of(word.strip()) for word in words]
     cells.check_each(np.array([one != "" for one in ids])[places], "an id is needed")
-    return [ids[k] for k in places.tolist()]
+    return [ids[k] or "" for k in places.tolist()]
 
 
 def canonical_id(text: str) -> str:
@@ -225,7 +227,9 @@ def canonical_id(text: str) -> str:
 def _integers(cells: Cells) -> Integers:
     words, places = cells.words()
     whole = [re.fullmatch(r"[+-]?[0-9]{1,18}", word.strip()) for word in words]
-    cells.check_each(np.array([one is not None for one in whole])[places], "a whole number is needed")
+    cells.check_each(
+        np.array([one is not None for one in whole])[places], "a whole number is needed"
+    )
     return np.array([int(one[0]) if one else 0 for one in whole], dtype=np.int64)[places]
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from traceless.exceptions import TableError
-from traceless.sources.schema import Schema, ids_of
 from traceless.sources.reader import Batch, Files
+from traceless.sources.schema import Schema, ids_of
 
 _SHOWN = 5  # ids that an error names
 

@@ -62,7 +62,8 @@ def from_spark(
         The column of labels or targets.
     columns : list of str or Table, optional
         The features: columns of numbers, or one column of arrays of numbers or of Spark ML's
-        vectors; or what a `Table` declares, that of the model. All but target and weight by default. The length of arrays is that of the first,
+        vectors; or what a `Table` declares, that of the model. All but target and weight by
+        default. The length of arrays is that of the first,
         which is computed for it, with whatever it depends on, unless the column's metadata say it,
         as stages of Spark ML do: ``df.withMetadata("x", {"ml_attr": {"num_attrs": 64}})``.
     sample_weight : str, optional

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import islice
+from functools import partial
 from typing import Any
 
 from traceless.exceptions import TableError
 from traceless.features.cells import Cells, Frame
-from traceless.features.suggestion import FORMATS, ROWS, Seen, is_number, looked_at, proposals
 from traceless.features.dates import moment_of
+from traceless.features.suggestion import FORMATS, ROWS, Seen, is_number, looked_at, proposals
 from traceless.features.table import Table
 from traceless.sources.arrow import check_present
 from traceless.sources.formats import format_of
@@ -104,8 +103,8 @@ def _nulls(columns: list[Seen]) -> tuple[str, ...]:
     for column in columns:
         others = sorted({word for word in column.counts if word in NULLS})
         rest = Seen(column.name, [word for word in column.words if word not in NULLS], column.kind)
-        dates = any(rest.all(lambda w, f=form: moment_of(w, f)) for form in (None, *FORMATS))
-        numbers = any(rest.all(lambda w, s=sign: is_number(w, s)) for sign in ".,")
+        dates = any(rest.all(partial(moment_of, form=form)) for form in (None, *FORMATS))
+        numbers = any(rest.all(partial(is_number, decimal=sign)) for sign in ".,")
         if others and column.kind == "text" and (dates or numbers):
             found |= dict.fromkeys(others)
     return tuple(found)
