@@ -142,7 +142,7 @@ soak: $(VENV)/with-test
 	$(BIN)/python tests/store/kill.py --kills 200
 	$(BIN)/python tests/store/faults.py
 	$(BIN)/python tests/store/faults.py --disks 4
-	$(BIN)/python tests/hinge/stress.py --minutes 5
+	$(BIN)/python tests/hinge/stress.py --count 20000 --swaps 20000 --jobs 2
 	$(BIN)/python tests/ours.py --minutes 5
 	TRACELESS_SOAK=20 $(BIN)/python -m pytest -q -o timeout=0 tests/solvers/test_solve.py tests/arithmetic/test_products.py
 

@@ -7,7 +7,6 @@ package = Path(__file__).parent / "src" / "traceless"
 collect_ignore = []
 if not find_spec("torch"):
     collect_ignore += [str(package / "knowledge" / "tensor_gathering.py")]
-    collect_ignore += [str(package / "solvers" / "tensor_rounded.py")]
     collect_ignore += [
         str(path) for path in (package / "device").glob("[!_]*.py") if path.stem != "tensors"
     ]

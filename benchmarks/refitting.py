@@ -77,17 +77,17 @@ def contest(
 
 def path_contest(name: str, n: int, L: int, rounds: int) -> dict[str, float]:
     """L rows in and L out of a hinge-loss SVM, up to the first decision value."""
-    draw, C = CASES[name]
+    draw, options = CASES[name]
     X, y = draw(np.random.default_rng([n, L]), n + L)
     kept, first, last = (X[:n], y[:n]), (X[:L], y[:L]), (X[n:], y[n:])
-    svc = PathSVC(C=C, gamma=1.0).fit(*kept)
+    svc = PathSVC(**options).fit(*kept)
 
     def swap_and_back() -> None:
         for add, forget in ((last, first), (first, last)):
             svc.update(add=add, forget=forget).decision_function(X[:1])
 
     def fit(model: Any) -> None:
-        model(C=C, gamma=1.0).fit(*kept).decision_function(X[:1])
+        model(**options).fit(*kept).decision_function(X[:1])
 
     refits: Jobs = {"PathSVC.fit": partial(fit, PathSVC), "SVC.fit": partial(fit, SVC)}
     return seconds({"PathSVC.update": swap_and_back}, refits, rounds)

@@ -39,10 +39,14 @@ PROGRAMS = {
 }
 
 
-def program(text: str) -> None:
-    """Run a program in a process of its own, with the packages of this one."""
+def program(text: str, **environment: str) -> str:
+    """What a program says that runs in a process of its own, with the packages of this one."""
     path = os.pathsep.join(filter(None, sys.path))
-    subprocess.run([sys.executable, "-c", text], check=True, env=os.environ | {"PYTHONPATH": path})
+    environment = os.environ | {"PYTHONPATH": path} | environment
+    command = [sys.executable, "-c", text]
+    return subprocess.run(
+        command, check=True, env=environment, stdout=subprocess.PIPE
+    ).stdout.decode()
 
 
 def measure(quick: bool) -> Findings:

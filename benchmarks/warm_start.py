@@ -10,25 +10,25 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
 
 from papers.datasets import Floats, Indices
-from traceless.hinge.kernels import Kernel
 
 
 class WarmStart:
     """Rows, their kernel matrix and a solution; rows that come take the places of those that go."""
 
-    def __init__(self, kernel: Kernel, X: Floats, y: Floats, C: float, alpha: Floats) -> None:
-        self.kernel, self.C = kernel, C
+    def __init__(self, gamma: float, X: Floats, y: Floats, C: float, alpha: Floats) -> None:
+        self.gamma, self.C = gamma, C
         self.X, self.y, self.alpha = X.copy(), y.copy(), alpha.copy()
-        self.K = kernel.values(self.X, np.ascontiguousarray(self.X.T))
+        self.K = rbf_kernel(self.X, gamma=gamma)
 
     def update(self, new: tuple[Floats, Floats], gone: Indices, tol: float) -> int:
         """Exchange rows and solve again; returns the number of iterations."""
         spilt = {s: float(self.alpha[gone][self.y[gone] == s].sum()) for s in (-1.0, 1.0)}
         self.X[gone], self.y[gone] = new
         self.alpha[gone] = 0.0
-        values = self.kernel.values(self.X[gone], np.ascontiguousarray(self.X.T))
+        values = rbf_kernel(self.X[gone], self.X, gamma=self.gamma)
         self.K[gone], self.K[:, gone] = values, values.T
         for sign, left in spilt.items():
             self._take_in(np.flatnonzero(self.y == sign), left)

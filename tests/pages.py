@@ -1,7 +1,9 @@
 """Read a page as a browser would: its elements, their attributes and its text."""
 
+import re
 from html.parser import HTMLParser
 
+BLOCK = re.compile(r"^```(python|console|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 VOID = {"meta", "br"}
 TEXT = {
     *("html", "head", "meta", "title", "style", "body", "header", "footer", "section", "div"),
@@ -9,6 +11,11 @@ TEXT = {
     *("code", "span", "bdi", "br"),
 }
 LOADING = {"src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"}
+
+
+def blocks(path):
+    """The blocks of code of a page, each with its kind."""
+    return BLOCK.findall(path.read_text())
 
 
 class Page(HTMLParser):

@@ -97,8 +97,8 @@ def measured():
 
 
 BOUNDS = {
-    "wheel": 23_200,
-    "tests": 21_600,
+    "wheel": 23_560,  # the record takes the place of the old one in two steps; this is the first
+    "tests": 22_560,
     "modules at the root": 6,
     "names at the root": 28,
     "commands": 24,

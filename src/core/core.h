@@ -14,6 +14,13 @@
 #include <thread>
 #include <vector>
 
+// A function that is compiled for several processors, where the linker can choose among them.
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDEST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define WIDEST
+#endif
+
 namespace nb = nanobind;
 
 typedef __int128 i128;
@@ -70,3 +77,4 @@ double nearest(uint64_t *v, int n, int64_t E);
 void bind_sums(nb::module_ &m);
 void bind_solve(nb::module_ &m);
 void bind_scores(nb::module_ &m);
+void bind_publish(nb::module_ &m);

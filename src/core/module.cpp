@@ -1,9 +1,10 @@
-// traceless._core: the exact functions that Python has no fast form of. Each has a plain twin in
-// traceless/arithmetic/plain.py, which says the same in Python's integers.
+// traceless._core: the exact functions that Python has no fast form of. Those on whole numbers have a
+// plain twin in traceless/arithmetic/plain.py, which says the same in Python's integers.
 #include "core.h"
 
 NB_MODULE(_core, m) {
   bind_sums(m);
   bind_solve(m);
   bind_scores(m);
+  bind_publish(m);
 }

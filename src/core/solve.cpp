@@ -8,11 +8,6 @@
 // 2^(64 limbs): whoever calls gives them limbs enough.
 #include "core.h"
 
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define WIDEST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define WIDEST
-#endif
 // a product and a sum in one step, where neither rounds
 #if defined(__GNUC__) && !defined(__clang__)
 #define EXACT __attribute__((optimize("fp-contract=fast")))
@@ -104,18 +99,48 @@ double nearest(uint64_t *v, int n, int64_t E) {
 
 namespace {
 
-// X ← 2^up X + r D for each column's `up` and each row's r ≥ 0, modulo 2^(64 limbs).
-void advance(Out<uint64_t, 3> X, In<int64_t, 1> up, In<uint64_t, 3> D, In<uint64_t, 2> r) {
+// X ← 2^up X + r D for each column's `up`, r ≥ 0, modulo 2^(64 limbs).
+void advance(Out<uint64_t, 3> X, In<int64_t, 1> up, In<uint64_t, 3> D, In<uint64_t, 1> r) {
   const int n = X.shape(0), nd = D.shape(0), nr = r.shape(0);
-  const int64_t J = X.shape(1), K = X.shape(2), step = J * K;
+  const int64_t K = X.shape(2), step = X.shape(1) * K;
   std::vector<uint64_t> v(n), d(nd);
   for (int64_t at = 0; at < step; ++at) {
     load(v.data(), X.data() + at, step, n);
     load(d.data(), D.data() + at, step, nd);
     shift_left(v.data(), n, up.data()[at % K]);
-    for (int i = 0; i < nr; ++i) add_product(v.data(), n, d.data(), nd, r.data()[i * J + at / K], i);
+    for (int i = 0; i < nr; ++i) add_product(v.data(), n, d.data(), nd, r.data()[i], i);
     for (int i = 0; i < n; ++i) X.data()[i * step + at] = v[i];
   }
+}
+
+// The first digits d = round(2^s c) of c_jk = y_jk 2^(x_k - e_j), with `most` bits for the largest of a column
+// where s ≥ 0 allows it, and d_b - Σ m_j d_j of the last, b. tops are places of the largest c, and of the
+// largest y 2^x. False where a number is not finite, or its digits are beyond 2^58: with |m| ≤ 2^51 and up to
+// 2^16 rows the sum is below 2^127.
+bool digits(In<double, 2> y, In<int64_t, 1> e, In<int64_t, 1> m, In<int64_t, 1> x, int most,
+            Out<int64_t, 2> tops, Out<int64_t, 1> s, Out<int64_t, 2> d, Out<uint64_t, 2> last) {
+  const int64_t J = y.shape(0), K = y.shape(1);
+  for (int64_t k = 0; k < K; ++k) {
+    int64_t &own = tops.data()[k] = INT32_MIN, &all = tops.data()[K + k] = INT32_MIN;
+    for (int64_t j = 0; j < J; ++j) {
+      int place;
+      const double c = y.data()[j * K + k];
+      if (!std::isfinite(c)) return false;
+      if (std::frexp(c, &place) == 0.0) continue;
+      own = std::max(own, place - e.data()[j] + x.data()[k]), all = std::max(all, place + x.data()[k]);
+    }
+    if (own > 58) return false;
+    const int64_t up = s.data()[k] = own == INT32_MIN ? most : std::max<int64_t>(most - own, 0);
+    i128 total = 0;
+    for (int64_t j = 0; j < J; ++j) {
+      const int place = int(std::max<int64_t>(x.data()[k] + up - e.data()[j], -2000));
+      d.data()[j * K + k] = int64_t(std::nearbyint(std::ldexp(y.data()[j * K + k], place)));
+      total -= i128(m.data()[j]) * d.data()[j * K + k];
+    }
+    total += d.data()[(J - 1) * K + k];
+    last.data()[k] = uint64_t(total), last.data()[K + k] = uint64_t(u128(total) >> 64);
+  }
+  return true;
 }
 
 typedef double Eight __attribute__((vector_size(64)));
@@ -152,57 +177,94 @@ WIDEST EXACT void products(const double *a, const double *x, int64_t n, double *
   std::memcpy(out, sums, sizeof sums);
 }
 
-// R ← R - w S D, for up to 2^16 columns of S, w ≥ 0. Numbers are cut into digits, and digits of S times
-// digits of D summed up: at most 2^62. All of one place are at most 2^69 (no more than 2^7 pairs share one),
-// and of three places below 2^118.
-void subtract_product(Out<uint64_t, 3> R, Rows S, In<uint64_t, 3> D, In<uint64_t, 1> w, int threads) {
-  const int n = R.shape(0), nw = w.shape(0), P = digits_of(S.shape(0));
+// Places of the first and the last digit of numbers that is not 0: of a tile of rows.
+void digits_in(const Rows &S, int64_t tile, int64_t rows, int &first, int &last) {
+  const int64_t L = S.shape(0), J = S.shape(2);
+  uint64_t any[2] = {}, large[2] = {};
+  for (int64_t r = tile; r < tile + rows; ++r) {
+    const uint64_t *low = S.data() + r * S.stride(1), *high = low + (L - 1) * S.stride(0);
+    for (int64_t j = 0; j < J; ++j) {
+      const uint64_t sign = uint64_t(int64_t(high[j]) >> 63);
+      any[0] |= low[j], any[1] |= high[j], large[0] |= low[j] ^ sign, large[1] |= high[j] ^ sign;
+    }
+  }
+  first = L > 2 || !any[0] ? 0 : __builtin_ctzll(any[0]) / BITS;
+  last = digits_of(L) - 1;
+  if (L <= 2) last = std::min<int>(last, bit_length(large, L) / BITS);
+}
+
+// R ← 2^up R - w S D - r D for each column's `up` and each row's r ≥ 0, for up to 2^16 columns of S, w ≥ 0;
+// S is given other numbers `last` than the last row of D, if there are any. Numbers are cut into digits, and
+// digits of S times digits of D summed up: at most 2^62. All of one place are at most 2^69 (no more than 2^7
+// pairs share one), and of three places below 2^118.
+void residual(Out<uint64_t, 3> R, In<int64_t, 1> up, Rows S, In<uint64_t, 3> D, In<uint64_t, 2> last,
+              In<uint64_t, 1> w, In<uint64_t, 2> r, int threads) {
+  const int n = R.shape(0), nw = w.shape(0), nr = r.shape(0), nd = D.shape(0), P = digits_of(S.shape(0));
   const int64_t L = S.shape(0), I = S.shape(1), J = S.shape(2), K = D.shape(2), step = I * K;
+  const bool other = last.shape(0) > 0;
   std::vector<std::vector<double>> some;  // digits of D that are not all 0: their columns
   std::vector<int> places;
   std::vector<double> row(J * K);
-  for (int q = 0; q < digits_of(D.shape(0)); ++q)
-    if (cut(D.data(), J * K, D.shape(0), q, J * K, row.data())) some.push_back(row), places.push_back(q);
+  for (int q = 0; q < digits_of(nd); ++q)
+    if (cut(D.data(), J * K, nd, q, (J - other) * K, row.data())) some.push_back(row), places.push_back(q);
   const int64_t Q = places.size(), lanes = (Q * K + 7) / 8 * 8;
   std::vector<double> right(lanes * J);  // eight columns side by side
   for (int64_t q = 0; q < Q; ++q)
     for (int64_t j = 0; j < J; ++j)
       for (int64_t k = 0; k < K; ++k) right[(q * K + k) / 8 * 8 * J + 8 * j + (q * K + k) % 8] = some[q][j * K + k];
-  over_rows((I + TILE - 1) / TILE, threads, [&](int64_t first, int64_t last) {
+  over_rows((I + TILE - 1) / TILE, threads, [&](int64_t begin, int64_t end) {
     std::vector<double> a(TILE * RUN), part(8 * TILE);
     std::vector<int64_t> sums(P * TILE * lanes);
-    std::vector<uint64_t> v(n), t(n);
-    for (int64_t tile = first * TILE; tile < std::min(I, last * TILE); tile += TILE) {
+    std::vector<uint64_t> v(n), t(n), d(n), own(L);
+    const auto subtract = [&](std::vector<uint64_t> &from, const uint64_t *x, int64_t apart, int nx, uint64_t b, int at) {
+      nx = std::min(nx, n);
+      load(d.data(), x, apart, nx);  // from -= x b 2^(64 at)
+      std::fill(d.begin() + nx, d.end(), uint64_t(int64_t(d[nx - 1]) >> 63));
+      negate(d.data(), n);
+      add_product(from.data(), n, d.data(), n, b, at);
+    };
+    for (int64_t tile = begin * TILE; tile < std::min(I, end * TILE); tile += TILE) {
       const int64_t rows = std::min<int64_t>(TILE, I - tile);
+      int low, high;
+      digits_in(S, tile, rows, low, high);
       std::fill(sums.begin(), sums.end(), 0);
       for (int64_t j = 0; j < J; j += RUN)
-        for (int p = 0; p < P; ++p) {
+        for (int p = low; p <= high; ++p) {
           const int64_t m = std::min<int64_t>(RUN, J - j);
-          bool any = false;
-          for (int64_t r = 0; r < rows; ++r)
-            any |= cut(S.data() + (tile + r) * S.stride(1) + j, S.stride(0), L, p, m, &a[r * RUN]);
-          for (int64_t l = 0; l < lanes && any; l += 8) {
+          for (int64_t i = 0; i < rows; ++i)
+            cut(S.data() + (tile + i) * S.stride(1) + j, S.stride(0), L, p, m, &a[i * RUN]);
+          for (int64_t l = 0; l < lanes; l += 8) {
             products(a.data(), &right[l * J + 8 * j], m, part.data());
-            for (int r = 0; r < TILE; ++r)
-              for (int k = 0; k < 8; ++k) sums[(p * TILE + r) * lanes + l + k] += int64_t(part[8 * r + k]);
+            for (int i = 0; i < TILE; ++i)
+              for (int k = 0; k < 8; ++k) sums[(p * TILE + i) * lanes + l + k] += int64_t(part[8 * i + k]);
           }
         }
-      for (int64_t r = 0; r < rows; ++r)
+      for (int64_t i = 0; i < rows; ++i)
         for (int64_t k = 0; k < K; ++k) {
           std::fill(t.begin(), t.end(), 0);
-          for (int u = 0; u < P + digits_of(D.shape(0)); u += 3) {
+          for (int u = 0; u < P + digits_of(nd); u += 3) {
             i128 three = 0;
-            for (int p = 0; p < P; ++p)
+            for (int p = low; p <= high; ++p)
               for (int64_t q = 0; q < Q; ++q)
-                if (const int up = p + places[q] - u; up >= 0 && up < 3)
-                  three -= i128(sums[(p * TILE + r) * lanes + q * K + k]) * (int64_t(1) << BITS * up);
+                if (const int above = p + places[q] - u; above >= 0 && above < 3)
+                  three -= i128(sums[(p * TILE + i) * lanes + q * K + k]) * (int64_t(1) << BITS * above);
             const uint64_t two[2] = {uint64_t(three), uint64_t(u128(three) >> 64)};
             if (three) add_product(t.data(), n, two, 2, uint64_t(1) << BITS * u % 64, BITS * u / 64);
           }
-          uint64_t *out = R.data() + (tile + r) * K + k;
+          if (other) {
+            load(own.data(), S.data() + (tile + i) * S.stride(1) + J - 1, S.stride(0), L);
+            const bool negative = make_positive(own.data(), L);
+            if (negative) negate(t.data(), n);
+            for (int l = 0; l < L; ++l) subtract(t, last.data() + k, K, last.shape(0), own[l], l);
+            if (negative) negate(t.data(), n);
+          }
+          uint64_t *out = R.data() + (tile + i) * K + k;
           load(v.data(), out, step, n);
-          for (int i = 0; i < nw; ++i) add_product(v.data(), n, t.data(), n, w.data()[i], i);
-          for (int i = 0; i < n; ++i) out[i * step] = v[i];
+          shift_left(v.data(), n, up.data()[k]);
+          for (int l = 0; l < nw; ++l) add_product(v.data(), n, t.data(), n, w.data()[l], l);
+          for (int l = 0; l < nr; ++l)
+            if (const uint64_t b = r.data()[l * I + tile + i]) subtract(v, D.data() + (tile + i) * K + k, J * K, nd, b, l);
+          for (int l = 0; l < n; ++l) out[l * step] = v[l];
         }
     }
   });
@@ -290,6 +352,12 @@ void decide(In<uint64_t, 3> X, In<double, 2> bound, In<int64_t, 2> places, In<in
   }
 }
 
+// S_j - m t_j - s m_j, times scales: of one row.
+WIDEST void one_limb(const uint64_t *S, const uint64_t *t, uint64_t s, const int64_t *shift, int64_t m, double left,
+                     const double *scale, int64_t J, double *row) {
+  for (int64_t j = 0; j < J; ++j) row[j] = double(int64_t(S[j] - m * t[j] - s * shift[j])) * left * scale[j];
+}
+
 // A = S' 2^-unit + diag(near), scaled to 2^-e A 2^-e with a diagonal near one, in one float64 or two, and
 // S'_ij = S_ij - m_i t_j - s_i m_j: the sums of features less m. S' is made modulo 2^(64 limbs), of which
 // it leaves the highest bit free; s, t have as many limbs. `there` is where S'_jj is not 0.
@@ -303,8 +371,7 @@ void matrix(Rows S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t, 2> t, In<d
   std::vector<double> scale(J);
   auto entry = [&](int64_t i, int64_t j) {
     const int64_t at = i * S.stride(1) + j;
-    if (L == 1 && parts == 1) return Two{double(int64_t(S_.low[at] - shift[i] * t_.low[j] - s_.low[i] * shift[j])), 0};
-    if (L == 2 && parts == 1)
+    if (L <= 2 && parts == 1)
       return Two{rounded(u128(S_[at]) - u128(shift[i]) * u128(t_[j]) - u128(s_[i]) * u128(shift[j])), 0};
     load(v.data(), S.data() + at, S.stride(0), L);
     subtract_multiple(v, shift[i], t.data() + j, J, spare);
@@ -323,10 +390,12 @@ void matrix(Rows S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t, 2> t, In<d
   }
   for (int64_t i = 0; i < J; ++i) {
     double *row = A.data() + i * J, *rest = row + J * J;
-    for (int64_t j = 0; j < J; ++j) {
+    const double left = grain * scale[i];
+    if (L == 1 && parts == 1) one_limb(S_.low + i * S.stride(1), t_.low, s_.low[i], shift, shift[i], left, scale.data(), J, row);
+    for (int64_t j = 0; j <= i && (L > 1 || parts > 1); ++j) {  // the other triangle is the same
       const Two x = entry(i, j);
-      row[j] = x.high * (grain * scale[i]) * scale[j];
-      if (parts == 2) rest[j] = x.low * (grain * scale[i]) * scale[j];
+      row[j] = A.data()[j * J + i] = x.high * left * scale[j];
+      if (parts == 2) rest[j] = A.data()[J * J + j * J + i] = x.low * left * scale[j];
     }
     const Two own = sum(row[i], near.data()[i] * scale[i] * scale[i]);
     row[i] = own.high;
@@ -419,10 +488,48 @@ void twofold_solve(In<double, 3> A, Out<double, 3> B) {
     for (int64_t k = 0; k < i; ++k) less(k, i, i * J + k);
 }
 
+typedef double Lanes __attribute__((vector_size(64), aligned(8)));  // rows side by side
+const int SIDE = 4;                                                 // so many of them
+
+// ‖A_c (z - M_c)‖² of columns z and each class c, A_c lower triangles; ‖A z - M_c‖² where there is one A.
+// Sums are added up from the first to the last term, so that they are the same on every machine.
+WIDEST void squared_distances(const double *z, const double *A, const double *M, bool shared, int64_t D, int64_t K,
+                              int64_t n, double *out) {
+  std::vector<double> memory(3 * 8 * SIDE * D);
+  Lanes *x = (Lanes *)memory.data(), *moved = shared ? x : x + SIDE * D, *own = x + 2 * SIDE * D;
+  for (int64_t first = 0; first < n; first += 8 * SIDE) {
+    const int64_t rows = std::min<int64_t>(8 * SIDE, n - first);
+    for (int64_t j = 0; j < D; ++j) std::memcpy(x + SIDE * j, z + j * n + first, 8 * rows);
+    for (int64_t c = 0; c < K; ++c) {
+      const double *m = M + c * D, *a = A + (shared ? 0 : c * D * D);
+      Lanes total[SIDE] = {};
+      for (int64_t j = 0; j < D && !shared; ++j)
+        for (int l = 0; l < SIDE; ++l) moved[SIDE * j + l] = x[SIDE * j + l] - m[j];
+      for (int64_t i = 0; i < D; ++i, a += D) {
+        Lanes t[SIDE];
+        for (int l = 0; l < SIDE; ++l) t[l] = shared && c ? own[SIDE * i + l] : moved[l] * a[0];
+        for (int64_t j = 1; j <= i && !(shared && c); ++j)
+          for (int l = 0; l < SIDE; ++l) t[l] += moved[SIDE * j + l] * a[j];
+        for (int l = 0; l < SIDE; ++l) {
+          own[SIDE * i + l] = t[l];
+          if (shared) t[l] -= m[i];
+          total[l] += t[l] * t[l];
+        }
+      }
+      std::memcpy(out + c * n + first, total, 8 * rows);
+    }
+  }
+}
+
+void distances(In<double, 2> z, In<double, 3> A, In<double, 2> M, Out<double, 2> out) {
+  squared_distances(z.data(), A.data(), M.data(), A.shape(0) == 1, z.shape(0), M.shape(0), z.shape(1), out.data());
+}
+
 }  // namespace
 
 void bind_solve(nb::module_ &m) {
-  def(m, "advance", advance), def(m, "subtract_product", subtract_product), def(m, "matrix", matrix);
+  def(m, "advance", advance), def(m, "digits", digits), def(m, "residual", residual), def(m, "matrix", matrix);
   def(m, "leading", leading), def(m, "decide", decide);
   def(m, "twofold_factor", twofold_factor), def(m, "twofold_solve", twofold_solve);
+  def(m, "distances", distances);
 }

@@ -188,21 +188,22 @@ void sparse_gram(Indices starts, Indices columns, In<double, 1> codes, Weights w
   });
 }
 
-// Add w z_i z_j of each row to the sums of its group, modulo 2^64. What these cannot hold, numbers
-// beyond 2^53 and weights beyond 2^62, counts as 0.
-void group_gram(Codes Z, Weights w, Indices group, Out<int64_t, 3> sums) {
+// Add w z_i z_j of each row to the sums of its group, modulo 2^64; whether all of these were below 2^62
+// before. What they cannot hold, numbers beyond 2^53 and weights beyond 2^62, counts as 0.
+WIDEST bool add_rows(Codes Z, Weights w, Indices group, Out<int64_t, 3> sums) {
   const int64_t J = sums.shape(1);
   std::vector<uint64_t> z(J);
+  uint64_t large = 0;
   for (int64_t n = 0; n < int64_t(Z.shape(0)); ++n) {
-    const uint64_t weight = w ? whole<uint64_t>(w->data()[n]) : 1;
-    const double *from = Z.data() + n * J;
+    const double *from = Z.data() + n * J, weight = w ? w->data()[n] : 1.0;
     for (int64_t j = 0; j < J; ++j) z[j] = std::fabs(from[j]) <= 0x1p53 ? uint64_t(int64_t(from[j])) : 0;
     uint64_t *own = reinterpret_cast<uint64_t *>(sums.data()) + group.data()[n] * J * J;
     for (int64_t i = 0; i < J; ++i) {
-      const uint64_t left = weight * z[i];
-      for (int64_t j = 0; left && j < J; ++j) own[i * J + j] += left * z[j];
+      const uint64_t left = std::fabs(weight) < 0x1p62 ? uint64_t(int64_t(weight)) * z[i] : 0;
+      for (int64_t j = 0; j < J; ++j) large |= own[i * J + j] ^ own[i * J + j] << 1, own[i * J + j] += left * z[j];
     }
   }
+  return !(large >> 63);
 }
 
 // --- is the product of BLAS the product? ---------------------------------------------------------
@@ -281,6 +282,6 @@ void bind_sums(nb::module_ &m) {
   m.def("row_bytes", &row_bytes);
   def(m, "combined", combined), def(m, "shifted", shifted), def(m, "nearest", near), def(m, "centred", centred);
   def(m, "survey", survey), def(m, "cut", cut), def(m, "place", place);
-  def(m, "sparse_gram", sparse_gram), def(m, "group_gram", group_gram);
+  def(m, "sparse_gram", sparse_gram), def(m, "add_rows", add_rows);
   def(m, "fold", fold), def(m, "agrees", agrees);
 }

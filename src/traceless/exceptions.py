@@ -57,5 +57,9 @@ class RevealingWarning(UserWarning):
     """So few rows are forgotten that the models before and after reveal them."""
 
 
+class StoreWarning(UserWarning):
+    """Everybody can read a secret of a store, or its clock runs backwards."""
+
+
 class UninformativeWarning(UserWarning):
     """A model has as many degrees of freedom as rows, so its probabilities are the priors."""

@@ -1,9 +1,14 @@
 """Updates that are all or nothing, for readers in other threads too.
 
 A change is made to a *draft*, an estimator of the same class with its own `__dict__`, and
-published by one assignment when it is complete. So after any error, at whatever line, the
-estimator is what it was; and another thread sees the attributes from before or those from after,
-never a mixture. Changes of one estimator wait for each other; readers never wait.
+published by one assignment when it is complete. So after any error the estimator is what it was;
+and another thread sees the attributes from before or those from after, never a mixture. Changes of
+one estimator wait for each other; readers never wait.
+
+An interrupt (Ctrl-C) may come between any two instructions, also between the assignment and the
+caller's next line: as with any commit, an answer may be lost after it. The call then raises
+KeyboardInterrupt, and the estimator is wholly the new one; its digest tells which it is. Whatever
+came after the assignment, and undid it, could be interrupted too.
 
 A method that reads several attributes reads them from a `snapshot`: the estimator as it is now,
 which later changes leave alone.

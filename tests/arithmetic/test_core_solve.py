@@ -47,19 +47,45 @@ def test_numbers_in_limbs(seed, n, L, J, K):
     r, w = np.abs(numbers(rng, L, J).view(np.int64)).view(np.uint64), numbers(rng, L)
     w[-1] >>= np.uint64(1)
     r[-1] >>= np.uint64(1)
-    agree("advance", [X], X, up, d, r)
-    S = numbers(rng, n, J, J)
-    agree("subtract_product", [X], X, S, d, w, int(rng.integers(1, 4)))
+    agree("advance", [X], X, up, d, w)
+    S, last = numbers(rng, n, J, J) << rng.choice(np.array([0, 30], np.uint64)), numbers(rng, 2, K)
+    threads = int(rng.integers(1, 4))
+    for other in (last, last[:0]):
+        agree("residual", [X], X, up, S, d, other, w, r, threads)
+
+
+@examples(200)
+@given(seeds, sizes, sizes, st.sampled_from([0, 40, 70, 1000]))
+def test_digits_of_corrections(seed, J, K, size):
+    rng = np.random.default_rng(seed)
+    y = np.ldexp(rng.normal(size=(J, K)), rng.integers(-size, size + 1, (J, K)))
+    y[rng.random((J, K)) < 0.1] = 0.0
+    y[0, 0] = rng.choice([1.0, 0.0, -1e300, np.inf, np.nan])
+    e, x, m = (rng.integers(-30, 30, n) for n in (J, K, J))
+    m = m * rng.choice([0, 1, 2**46])
+    out = (
+        np.zeros((2, K), int),
+        np.zeros(K, int),
+        np.zeros((J, K), int),
+        np.zeros((2, K), np.uint64),
+    )
+    with np.errstate(all="ignore"):
+        fits = [f.digits(y, e, m, x, 47, *out) for f in (core, plain)]
+    assert fits[0] == fits[1]
+    if fits[0]:
+        agree("digits", out, y, e, m, x, 47, *out)
 
 
 @examples(5)
-@given(seeds, st.sampled_from([1, 255, 256, 257, 700]))
+@given(seeds, st.sampled_from([1, 127, 128, 129, 300]))
 def test_products_of_the_largest_numbers(seed, J):
     rng = np.random.default_rng(seed)
-    S = rng.choice(np.array([0, 2**63 - 1, 2**63, 2**64 - 1], np.uint64), (2, 3, J))
+    S = rng.choice(np.array([0, 2**63 - 1, 2**63, 2**64 - 1], np.uint64), (2, J, J))
     d = rng.choice(np.array([2**63 - 1, 2**63, 2**64 - 2**22 - 1], np.uint64), (2, J, 5))
-    X = np.zeros((3, 3, 5), np.uint64)
-    agree("subtract_product", [X], X, S, d, np.array([1], np.uint64), 2)
+    X, none = np.zeros((3, J, 5), np.uint64), np.zeros((1, 5), np.uint64)
+    one, r = np.array([1], np.uint64), np.full((1, J), 2**63 - 1, np.uint64)
+    for other in (none[:0], S[:, 0, :1] + none):
+        agree("residual", [X], X, np.arange(5), S, d, other, one, r, 2)
 
 
 @examples(200)
@@ -105,3 +131,11 @@ def test_twofold_factors(seed, J):
     agree("twofold_solve", [B], A, B)
     A[0, J // 2, J // 2] = -1.0
     agree("twofold_factor", [A], A, J, 1, seen=np.size)
+
+
+@examples(60)
+@given(seeds, sizes, st.integers(1, 6), st.integers(0, 40), st.booleans())
+def test_distances(seed, K, D, n, shared):
+    rng = np.random.default_rng(seed)
+    A, M = np.tril(rng.normal(size=(1 if shared else K, D, D))), rng.normal(size=(K, D))
+    agree("distances", [out := np.empty((K, n))], rng.normal(size=(D, n)), A, M, out)

@@ -131,12 +131,17 @@ def test_products_of_parts_add_up(block, b, n_limbs):
 
 
 @examples(60)
-@given(blocks(), st.integers(1, 4))
-def test_products_of_groups(block, n_groups):
+@given(blocks(), st.integers(1, 4), st.booleans(), st.sampled_from([1, 2**61, -(2**62), 2**62]))
+def test_rows_are_added_to_the_sums_of_groups(block, n_groups, leave, held):
     Z, w = block
     Z[0, 0] = [np.nan, np.inf, 2.0**54, 7.0][n_groups - 1]
     group = np.arange(len(Z)) % n_groups
-    both("group_gram", Z, w, group, out=np.ones((n_groups, Z.shape[1], Z.shape[1]), dtype=int))
+    if leave:
+        w = -np.ones(len(Z)) if w is None else -w
+    both("add_rows", Z, w, group, out=np.full((n_groups, Z.shape[1], Z.shape[1]), held))
+    assert core.add_rows(Z[:0], None, group[:0], np.full((1, 1, 1), held))
+    fits = core.add_rows(np.zeros((1, 1)), None, group[:1], np.full((1, 1, 1), held))
+    assert fits == (-(2**62) <= held < 2**62)
 
 
 @examples(60)

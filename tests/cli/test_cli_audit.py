@@ -1,4 +1,3 @@
-import json
 import os
 
 import pytest
@@ -31,7 +30,7 @@ def test_status_and_history(call, forgot):
 def test_receipts_come_as_json_and_as_a_page(call, forgot, tmp_path):
     receipt = Receipt.from_json(call("receipt", "shop").out)
     assert (receipt.kind, receipt.rows, receipt.check()) == ("forget", 60, True)
-    assert call("receipt", "shop", "1", "--json").json["receipt"]["entry"]["kind"] == "learn"
+    assert call("receipt", "shop", "1", "--json").json["entry"]["kind"] == "learn"
     said = call("receipt", "shop", "--html", "r.html", "--out", "r.json").out
     assert said == "Written: r.html, r.json\n"
     assert receipt.hash in (tmp_path / "r.html").read_text()
@@ -59,9 +58,7 @@ def test_a_receipt_is_verified_without_the_store(call, forgot, tmp_path):
     assert call("verify", "--receipt", "-", "rest.csv", stdin=text).code == 0
     alone = call("verify", "--receipt", "r.json", "--json").json
     assert [check["name"] for check in alone["checks"]] == ["receipt"]
-    facts = json.loads(text)
-    facts["entry"]["rows"] = 59
-    (tmp_path / "forged.json").write_text(json.dumps(facts))
+    (tmp_path / "forged.json").write_text(text.replace("index 2", "index 1"))
     told = call("verify", "--receipt", "forged.json", "rest.csv", "--json", code=1).json
     assert not told["checks"][0]["ok"]
     assert "none.json: No such file" in call("verify", "--receipt", "none.json", "x", code=2).err
@@ -70,20 +67,46 @@ def test_a_receipt_is_verified_without_the_store(call, forgot, tmp_path):
 def test_what_was_kept_elsewhere_is_compared(call, forgot):
     call("receipt", "shop", "1", "--out", "kept.json")
     call("key", "shop", "--public", "shop.pub")
-    line = call("head", "shop").out
-    with open("heads.txt", "w") as file:
-        file.write(f"{line}\n")
+    with open("head.txt", "w") as file:
+        file.write(call("head", "shop").out)
     key = call("key", "shop", "--json").json["public_key"]
     call("key", "shop", "--replace")
-    for head, public in ((line.strip(), key), ("heads.txt", "shop.pub")):
-        kept = ("--receipt", "kept.json", "--head", head, "--public-key", public)
+    for public in (key, "shop.pub"):
+        kept = ("--receipt", "kept.json", "--head", "head.txt", "--public-key", public)
         assert "All is as it should be" in call("verify", "shop", *kept).out
     other = call("key", "shop", "--json").json["public_key"]
     for public, code in (("shop.pub", 0), (other, 1)):
         call("verify", "--receipt", "kept.json", "--public-key", public, code=code)
-    assert "is not the head" in call("verify", "shop", "--head", "traceless 1", code=2).err
+    alone = ("--receipt", "kept.json", "--public-key", key, "--head")
+    with open("later.txt", "w") as file:
+        file.write(call("head", "shop").out)
+    with open("proof.txt", "w") as file:
+        file.write(call("head", "shop", "--since", "head.txt").out)
+    assert "continues one of 3" in call("verify", *alone, "head.txt").out
+    assert "continues one of 3" in call("verify", *alone, "later.txt", code=1).out
+    told = call("verify", *alone, "later.txt", "--consistency", "proof.txt", "rest.csv", code=1).out
+    assert "4 entries continues" in told  # of entry 1, which held more rows
+    assert "is not the head" in call("verify", "shop", "--head", "shop.pub", code=2).err
     assert "neither a public key" in call("verify", "shop", "--public-key", "abc", code=2).err
     assert "is a file" in call("verify", "rest.csv", code=2).err
+
+
+@pytest.mark.parametrize("option", ["--receipt", "--head", "--public-key"])
+def test_pipes_and_endless_devices_as_receipts_and_keys(call, shop, tmp_path, option):
+    """Whoever opens a pipe waits until somebody writes into it; a device has no end."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("pipe", "/dev/zero"):
+        assert "no regular file" in call("verify", "shop", option, path, code=2).err
+    assert "no regular file" in call("new", "other", "--like", "people.csv", "--target", "bought",
+                                     "--secret", "/dev/zero", code=2).err  # fmt: skip
+
+
+def test_a_secret_that_everybody_can_read_gives_a_warning(call, shop, tmp_path):
+    (tmp_path / "safe.pem").write_bytes(SigningKey.new().pem())
+    (tmp_path / "safe.pem").chmod(0o604)
+    assert "Everybody on this machine" in call("key", "shop", "--replace-with", "safe.pem").err
+    (tmp_path / "shop" / "secret").chmod(0o644)
+    assert "shop/secret" in call("forget", "shop", "people.csv", "--signing-key", "safe.pem").err
 
 
 def test_the_key_can_be_kept_elsewhere(call, forgot, tmp_path):

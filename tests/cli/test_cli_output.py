@@ -181,6 +181,12 @@ def test_formulas_are_text_in_csv_and_numbers_stay_numbers():
     assert lines[1] == ["" if cell is None else str(cell) for cell in PLAIN]
 
 
+def test_a_formula_after_a_semicolon_is_text():
+    """Spreadsheets of half of Europe split cells there, whatever the file says."""
+    lines = list(csv.reader(io.StringIO(output.csv_text([["a;=1+1;b; @x;;-2", "a;1"]]))))
+    assert lines == [["a;'=1+1;b;' @x;;'-2", "a;1"]]
+
+
 def test_formulas_in_labels_and_kept_columns(call, tmp_path):
     table(tmp_path / "t.csv", ['=1+1,1,"=HYPERLINK(0)"', "no,-1,x"], "label,a,=b")
     call("new", "s", declared("a", "label"))

@@ -10,16 +10,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pages import blocks
 from traceless.cli.group import root
 
 ROOT = Path(__file__).parents[2]
 SAME = doctest.OutputChecker().check_output
 TRACELESS = re.compile(r"(cd \w+ && )?traceless (.*?)(?=\||\d?>|$)")
-
-
-def blocks(page):
-    text = (ROOT / page).read_text()
-    return re.findall(r"^```(python|console)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def steps(block):
@@ -53,8 +49,8 @@ def bash(tmp_path, tmp_path_factory, monkeypatch):
 
 
 def test_the_tutorial_prints_what_it_says(bash):
-    assert len(blocks("docs/tutorial.md")) >= 10
-    for kind, block in blocks("docs/tutorial.md"):
+    assert len(blocks(ROOT / "docs/tutorial.md")) >= 10
+    for kind, block in blocks(ROOT / "docs/tutorial.md"):
         if kind == "python":
             exec(block, {})
             continue
@@ -64,8 +60,8 @@ def test_the_tutorial_prints_what_it_says(bash):
 
 
 def test_the_stores_of_the_readme_work_on_the_table_of_the_tutorial(bash):
-    exec(dict(blocks("docs/tutorial.md")[:1])["python"], {})
-    (block,) = [block for kind, block in blocks("README.md") if "$ traceless new" in block]
+    exec(dict(blocks(ROOT / "docs/tutorial.md")[:1])["python"], {})
+    (block,) = [block for kind, block in blocks(ROOT / "README.md") if "$ traceless new" in block]
     for line, expected in steps(block):
         got = bash(line)
         assert "error:" not in got, got

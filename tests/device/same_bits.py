@@ -138,10 +138,10 @@ def same_answers(a, b, X, device):
 def blocks(device, patch):
     """Several blocks, panels and chunks, whose edges fall anywhere."""
     patch.setattr(gram, "_PANEL", 64)
-    from traceless.knowledge import tensor_gathering
+    from traceless.device import gathering
 
-    patch.setattr(tensor_gathering, "ROWS", 48)
-    patch.setattr(tensor_gathering, "CHUNK", 17)
+    patch.setattr(gathering, "ROWS", 48)
+    patch.setattr(gathering, "CHUNK", 17)
     patch.setattr(gram, "_PRODUCT", 2**16)
     rng = np.random.default_rng(1)
     for width, spread in [(5, 1.0), (64, 1.0), (150, 300.0), (130, 1e5), (20, 1e9)]:
@@ -299,7 +299,7 @@ def solutions(device, patch):
             whole = np.array([int(v) for v in rng.integers(1, 2**40, J)], dtype=object)
             ridge = Ridge.of_fractions(whole, 3 * 7 * 2**11)
         m = cholesky.whole_means(S) if ridge.is_free else None
-        moved = S if m is None else shifted(S, m)
+        moved = S if m is None else shifted(S, S, m)[0]
         for asked in (False, m is not None):
             expected = solve(S, ridge, Q, m, asked)
             both = np.column_stack([S, Q])
@@ -370,19 +370,19 @@ def threads(device, patch):
 
 def memory(device, patch):
     """Where memory is short, blocks get smaller; where that is no help, nothing is changed."""
-    from traceless.knowledge import tensor_gathering
+    from traceless.device import gathering
 
     rng = np.random.default_rng(8)
     X, y = rng.normal(size=(5000, 3)), rng.integers(0, 3, 5000)
     room = 3000
-    make = tensor_gathering.Block
+    make = gathering.Block
 
     def block(features, digits, beside, beside_digits, rows, device):
         if rows > room:
             raise torch.cuda.OutOfMemoryError("no room")
         return make(features, digits, beside, beside_digits, rows, device)
 
-    patch.setattr(tensor_gathering, "Block", block)
+    patch.setattr(gathering, "Block", block)
     there = tensor(X, device), tensor(y, device)
     model = LSSVC().fit(*there)
     before = model.digest()

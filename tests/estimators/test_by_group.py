@@ -31,6 +31,17 @@ def close(found, expected):
     return np.allclose(found, expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("far", [0.0, 1e6, 1.7e9])
+@pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
+def test_columns_far_from_zero_lose_no_digits(far):
+    frame = table(120, 3, groups=3)
+    frame["a"] += far
+    models = fit_by(LSSVR(), frame, "key", "y")
+    for key, coef in zip(models.keys, models.coef_, strict=True):
+        exact = models.model(key).coef_
+        np.testing.assert_allclose(coef[0], exact, rtol=1e-12, atol=1e-14)
+
+
 @pytest.mark.parametrize("options", [{}, {"free_intercept": False, "standardize": False}])
 @pytest.mark.parametrize("kind", [LSSVR, LSSVC])
 def test_each_group_is_a_model_of_its_own(kind, options):

@@ -3,9 +3,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from families import FAMILIES, draw_points
+from oracles import change
+from oracles import equal_bits as same
 from papers.karasuyama2009.points import PointProblem
-from stress import change
-from stress import equal_bits as same
 from traceless.hinge.kernels import Kernel
 
 

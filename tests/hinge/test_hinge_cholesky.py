@@ -1,10 +1,9 @@
-"""The factor of a margin set: points enter and leave, and a system in a fixed order."""
+"""The factor of a margin set, which points enter and leave."""
 
 import numpy as np
 import pytest
 
 from traceless.hinge import cholesky
-from traceless.hinge.cholesky import MarginSystem, independent
 
 RHO = 1.5
 
@@ -33,7 +32,7 @@ def bordered(A, p, q):
     return np.linalg.solve(M, [*p, q])
 
 
-def test_both_solve_the_bordered_system(gram, rng):
+def test_it_solves_the_bordered_system(gram, rng):
     p, q = rng.normal(size=12), 0.7
     *x, t = bordered(gram, p, q)
     R, kept, ones, (ours, z, size) = grown(gram), p.copy(), np.ones(12), np.empty((3, 12))
@@ -41,16 +40,3 @@ def test_both_solve_the_bordered_system(gram, rng):
     assert cholesky.bordered(R, 12, RHO, q, kept, ones, ours, z, size) == pytest.approx(t, abs=1e-9)
     np.testing.assert_allclose(ours, x, atol=1e-9)
     assert (size >= np.abs(ours) - 1e-12).all()
-    found, lift = MarginSystem(gram).refined(p, q)
-    np.testing.assert_allclose(found, x, atol=1e-9)
-    assert lift == pytest.approx(t, abs=1e-9)
-
-
-def test_independent_rows_of_a_singular_matrix(rng):
-    X = rng.normal(size=(9, 3))
-    G = np.r_[X, X[:4]] @ np.r_[X, X[:4]].T
-    assert not MarginSystem(G).sound
-    some = independent(G)
-    assert len(some) == 4  # three columns, and the constant
-    assert (np.diff(some) > 0).all()
-    assert MarginSystem(np.ascontiguousarray(G[np.ix_(some, some)])).sound

@@ -4,6 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import dense_kernel
+from traceless.arithmetic.elementary import exponential
+from traceless.hinge import kernels
 from traceless.hinge.kernel_cache import KernelCache
 from traceless.hinge.kernels import Kernel
 
@@ -26,6 +28,53 @@ def test_values_are_right_symmetric_and_the_same_in_any_batch(rng, kernel):
     for i in rows:
         assert np.array_equal(kernel.values(A[i : i + 1], A[rows].T)[0], G[i, rows])
     assert np.allclose(kernel.diagonal(A), G.diagonal(), rtol=1e-14)
+
+
+def in_order(kernel, A, B):
+    """Kernel values in NumPy, one rounded operation after the other, without the compiled core."""
+    s = np.zeros((len(A), len(B)))
+    for a, b in zip(kernel.centred(A).T, kernel.centred(B).T, strict=True):
+        part = a[:, None] - b if kernel.name == "rbf" else a[:, None] * b
+        s = s + (part * part if kernel.name == "rbf" else part)
+    if kernel.name == "linear":
+        return s
+    if kernel.name == "rbf":
+        return exponential(-kernel.gamma * s)
+    s = kernel.gamma * s + kernel.coef0
+    if kernel.name == "poly":
+        return np.multiply.reduce([np.ones_like(s)] + kernel.degree * [s], axis=0)
+    e, below = exponential(-2.0 * np.abs(s)), 19.0
+    for odd in range(17, 0, -2):
+        below = odd + np.minimum(s * s, 1.0) / below
+    return np.where(np.abs(s) < 0.75, s / below, np.copysign((1.0 - e) / (1.0 + e), s))
+
+
+@given(
+    st.sampled_from([*KERNELS, Kernel("linear", centre=np.full(40, 0.5))]),
+    st.sampled_from([1, 2, 4, 7, 40]),
+    st.integers(1, 21),
+    st.integers(1, 70),
+    st.integers(-8, 8),
+    st.integers(0, 2**32),
+)
+def test_every_bit_is_that_of_one_operation_after_the_other(kernel, width, m, n, size, seed):
+    rng = np.random.default_rng(seed)
+    A, B = (np.ldexp(rng.normal(size=(k, width)), size) for k in (m, n))
+    if kernel.centre is not None:
+        kernel = Kernel("linear", centre=kernel.centre[:width])
+    right = in_order(kernel, A, B)
+    assert np.array_equal(kernel.values(A, B.T), right)
+    assert np.array_equal(kernel.values(A, np.ascontiguousarray(B.T)), right)
+    assert np.array_equal(kernel.diagonal(A), in_order(kernel, A, A).diagonal())
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_blocks_and_threads_have_no_effect_on_a_value(threads, rng, monkeypatch):
+    monkeypatch.setattr(kernels, "_WORTH", 0)
+    monkeypatch.setattr(kernels, "_THREADS", threads)
+    A, B = rng.normal(size=(9, 5000)), rng.normal(size=(50, 5000)) / 10
+    for kernel in KERNELS:
+        assert np.array_equal(kernel.values(A, B.T), in_order(kernel, A, B))
 
 
 @given(st.floats(0.0, 1e6))

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from families import FAMILIES, draw_points, sample
-from oracles import promise, residual
+from oracles import change, equal_bits, promise, published_residual, residual
 from papers.karasuyama2009.points import PointProblem
-from stress import change, equal_bits, published_residual
 from traceless.hinge import solver as module
 from traceless.hinge.follow import INSIDE, MARGIN
 from traceless.hinge.kernels import Kernel

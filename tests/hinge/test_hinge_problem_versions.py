@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from families import sample
-from oracles import promise, residual
+from oracles import equal_bits, promise, published_residual, residual
 from papers.karasuyama2009.points import PointProblem
-from stress import equal_bits, published_residual
 from traceless.hinge.kernels import Kernel
 
 KERNEL = Kernel("rbf", gamma=0.5)

@@ -13,6 +13,7 @@ from cases import MAPS, exact_gram, examples, name, slow_plainly
 from traceless import Knowledge, MismatchError, RangeError
 from traceless.features import Linear, Polynomial
 from traceless.knowledge import gathering
+from traceless.knowledge.sums import Recipe
 
 PHI = Linear()
 
@@ -61,6 +62,7 @@ def test_sums_of_raw_columns_are_those_of_python_integers(codes, weight, chunk, 
     beside = np.column_stack([codes, np.ones(n, dtype=np.int64)])  # the constant feature
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gathering, "_chunk_rows", lambda _: chunk)
+        patch.setattr(gathering.Gathering, "are_few", data.draw(st.booleans()))
         pooled = Knowledge.of(PHI, X, y, weights)
         apart = Knowledge.of(PHI, X, y, weights, classwise=True)
         real = Knowledge.of(PHI, X, 10**4 + y, weights, task="regression")
@@ -72,6 +74,61 @@ def test_sums_of_raw_columns_are_those_of_python_integers(codes, weight, chunk, 
         of, w = y == label, None if weights is None else weights[y == label]
         one = np.column_stack([beside, np.ones(n, dtype=np.int64)])[of]
         assert (apart.sums[k] == exact_gram(one, w)).all()
+
+
+TASKS = ["classification", "classes apart", "regression", "multilabel"]
+
+
+@examples(150)
+@given(
+    st.sampled_from(TASKS),
+    st.sampled_from([None, "whole", "fractions"]),
+    st.booleans(),
+    st.sampled_from([2.0**-14, 2.0**-30, 2.0**-44]),
+    st.integers(0, 2**32 - 1),
+)
+def test_few_rows_change_knowledge_as_sums_of_rows_do(task, weights, fingerprint, grid, seed):
+    rng, apart = np.random.default_rng(seed), task == "classes apart"
+    kind = "classification" if apart else task
+    recipe = Recipe(Linear(resolution=grid).bind(2), kind, 2.0**-14, apart, fingerprint)
+
+    def some(n):
+        labels = rng.integers(0, 2, (n, 2)) if task == "multilabel" else rng.integers(0, 3, n)
+        w = {"whole": rng.integers(0, 5, n), "fractions": rng.integers(0, 9, n) / 8}.get(weights)
+        return rng.normal(size=(n, 2)), labels * 1.0 if task == "regression" else labels, w
+
+    known, held = recipe.knowledge(some(6)), []
+    for _ in range(6):
+        if held and rng.random() < 0.5:
+            rows, sign = held.pop(), -1
+        else:
+            rows, sign = some(int(rng.integers(1, 4))), 1
+            held.append(rows)
+        part, total = recipe.knowledge(rows), known.total.copy()
+        expected = known + part if sign > 0 else known - part
+        after = recipe.changed(known, rows, sign)
+        assert after == expected
+        assert after.digest() == expected.digest()
+        assert (known.total == total).all()
+        known = after
+
+
+def test_few_rows_that_do_not_fit_take_the_general_way():
+    recipe = Recipe(PHI.bind(1), "classification", 1.0)
+    known = recipe.knowledge((np.array([[2.0**16]]), [0], None))
+    for x, label, weight in ((2.0**17, 0, None), (2.0**16, 1, None), (1.0, 0, [2.0**-30])):
+        rows = np.array([[x]]), [label], weight
+        for _ in range(3):
+            after = recipe.changed(known, rows, 1)
+            assert after == known + recipe.knowledge(rows)
+            assert recipe.changed(after, rows, -1) == known
+            known = after
+    with pytest.raises(MismatchError, match="one type"):
+        recipe.changed(known, (np.ones((1, 1)), ["a"], None), 1)
+    with pytest.raises(MismatchError):
+        Recipe(Linear(resolution=1.0).bind(1), "classification", 1.0).changed(known, rows, 1)
+    with pytest.raises(RangeError):
+        recipe.changed(known, (np.full((1, 1), np.nan), [0], None), 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, bool])
@@ -195,6 +252,7 @@ def test_progress_is_shown_when_asked_for(monkeypatch, capsys):
     from traceless import progress
 
     monkeypatch.setattr(gathering, "_chunk_rows", lambda _: 1)
+    monkeypatch.setattr(gathering.Gathering, "are_few", False)
     monkeypatch.setattr(progress.time, "monotonic", iter(range(0, 1000, 3)).__next__)
     Knowledge.of(PHI, np.ones((8, 1)), np.arange(8) % 2, verbose=True)
     shown = capsys.readouterr().err

@@ -40,6 +40,7 @@ def always(monkeypatch):
     """All sparse rows are multiplied as they are; counts how often they were."""
     used, way = [], GramSum.add_sparse
     monkeypatch.setattr(gathering, "is_faster", lambda *_: True)
+    monkeypatch.setattr(gathering.Gathering, "are_few", False)
     monkeypatch.setattr(GramSum, "add_sparse", lambda *args: (used.append(True), way(*args))[1])
     return used
 

@@ -1,5 +1,7 @@
 """Cross-validation of PathSVC by forgetting: scikit-learn's functions are the oracle."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn import model_selection
@@ -131,6 +133,33 @@ def test_without_leaves_the_model_as_it_is(data):
         model._without([99])
     assert model.digest() == before
     assert model.n_samples_ == 60
+
+
+@pytest.mark.parametrize("model", [PathSVC(), PathSVC(kernel="linear"), PathSVR(), PathOneClass()])
+def test_a_row_is_left_out_without_a_copy_of_all_others(model, rng):
+    X = rng.normal(size=(60, 30_000))
+    whole = clone(model).fit(X, np.arange(60) % 2)
+    whole._decisive_ids()
+    whole._without(np.array([3])).predict(X[:1])
+    gone = np.array([whole.ids_[whole.support_[0]]])
+    tracemalloc.start()
+    ahead = whole._without(gone)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes / 4
+    assert ahead.n_samples_ == 59
+
+
+@pytest.mark.parametrize("model", [PathSVC(gamma=0.5), PathSVC(gamma="scale"), PathSVR()])
+def test_influence_fits_all_rows_once(model, data, monkeypatch):
+    X, y = data
+    sizes = []
+    fit = type(model).fit
+    monkeypatch.setattr(
+        type(model), "fit", lambda self, X, *rest: (sizes.append(len(X)), fit(self, X, *rest))[1]
+    )
+    influence(model, X, y)
+    assert sizes.count(60) == 1
 
 
 def test_a_class_that_a_fold_takes_away():

@@ -27,7 +27,7 @@ Y = np.where(X[:, 0] + X[:, 1] > 0, "ill", "well")
 WHO = np.arange(300) // 3
 OTHER = np.where(Y == "ill", "well", "ill")
 SAID = (
-    *("version", "sequence", "kind", "keys", "rows", "added", "removed", "classes", "held"),
+    *("sequence", "kind", "keys", "rows", "added", "removed", "classes", "held"),
     *("unknown", "waiting", "digest_before", "digest_after", "root_before", "root_after"),
     *("alive", "ids", "request", "revealing", "subject", "signer", "origin"),
 )

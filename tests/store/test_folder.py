@@ -13,6 +13,7 @@ import pytest
 
 from traceless import LSSVC
 from traceless.exceptions import StoreError
+from traceless.files import container
 from traceless.store import Store
 from traceless.store.folder import Folder
 
@@ -137,6 +138,25 @@ STRANGE = (
     *("2-0123456789ABCDEF.traceless", ".2-0123456789abcdef.traceless.part", "2-0123456789abcdef"),
     *(".thesis.txt.0123456789abcdef.part", "x2-0123456789abcdef.traceless"),
 )
+
+
+def test_removed_files_and_new_folders_are_on_the_disk(tmp_path, rows, monkeypatch):
+    """Or the name of an old model could come back after a power cut, and a store be gone."""
+    synced, to_disk = [], container.bring_to_disk
+
+    def seen(handle):
+        synced.append(
+            (os.readlink(f"/proc/self/fd/{handle}"), len(list(path.rglob("*.traceless"))))
+        )
+        to_disk(handle)
+
+    path = tmp_path / "a" / "b" / "store"
+    monkeypatch.setattr(container, "bring_to_disk", seen)
+    store = Store.new(path, LSSVC())
+    folders = {folder for folder, _ in synced}
+    assert {str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")} <= folders
+    store.learn(*rows)
+    assert synced[-1] == (str(path / "generations"), 1)  # after the old one was removed
 
 
 def test_only_names_of_our_own_are_removed(store, rows):

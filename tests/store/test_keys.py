@@ -3,7 +3,6 @@
 import os
 import shutil
 import stat
-import subprocess
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -11,9 +10,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from traceless import LSSVC
-from traceless.exceptions import StoreError
-from traceless.store import Store
+from traceless.exceptions import StoreError, StoreWarning
+from traceless.store import Store, entries, verify_receipt
 from traceless.store import keys as module
+from traceless.store.entries import Entry
 from traceless.store.keys import SigningKey, is_signed
 from traceless.store.ledger import Ledger
 from traceless.store.opening import open_ledger
@@ -24,37 +24,20 @@ def elsewhere(tmp_path):
     """The file of a key outside of any store."""
     path = tmp_path / "elsewhere.pem"
     path.write_bytes(SigningKey.new().pem())
+    path.chmod(0o600)
     return path
 
 
-def test_a_signature_is_one_of_this_hash_by_this_key():
+def test_a_signature_is_one_of_this_message_by_this_key():
     ours, theirs = SigningKey.new(), SigningKey.new()
-    digest, other = "a1" * 32, "a2" * 32
-    signature = ours.sign(digest)
-    assert is_signed(digest, ours.public, signature)
-    assert not is_signed(other, ours.public, signature)
-    assert not is_signed(digest, theirs.public, signature)
-    for wrong in ("", "zz", signature[:-2], signature + "00", "00" * 64):
-        assert not is_signed(digest, ours.public, wrong)
-    for wrong in ("", "zz", "00"):
-        assert not is_signed(digest, wrong, signature)
-        assert not is_signed(wrong, ours.public, signature)
-
-
-def test_the_signature_can_be_checked_without_this_library(store, tmp_path):
-    """As openssl does it: of a text and 32 bytes, with the public half of the file."""
-    last = store.receipt()
-    message, signature, public = tmp_path / "m", tmp_path / "s", tmp_path / "p"
-    message.write_bytes(b"traceless entry 1\0" + bytes.fromhex(last.hash))
-    signature.write_bytes(bytes.fromhex(last.signature))
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not here")
-    make = [openssl, "pkey", "-in", store.path / "key", "-pubout", "-out", public]
-    subprocess.run(make, check=True)
-    check = [openssl, "pkeyutl", "-verify", "-pubin", "-inkey", public, "-rawin", "-in", message]
-    done = subprocess.run([*check, "-sigfile", signature], capture_output=True, check=False)
-    assert b"Verified Successfully" in done.stdout, done
+    signature = ours.signature(b"this")
+    assert is_signed(b"this", ours.public, signature)
+    assert not is_signed(b"that", ours.public, signature)
+    assert not is_signed(b"this", theirs.public, signature)
+    for wrong in ("", "zz", signature[:-4], signature + "AAAA", f" {signature}"):
+        assert not is_signed(b"this", ours.public, wrong)
+    for wrong in ("", "zz", "00", ours.public.upper()):
+        assert not is_signed(b"this", wrong, signature)
 
 
 def test_a_new_store_has_a_key_for_its_owner_only(store):
@@ -108,6 +91,7 @@ def test_the_key_that_is_named_is_the_one_that_signs(
 
 def test_what_is_no_key_is_refused(store, rows, tmp_path):
     other = tmp_path / "other.pem"
+    other.touch(0o600)
     plain, hidden = serialization.NoEncryption(), serialization.BestAvailableEncryption(b"x")
     for content, said in (
         (b"something else", "is not a signing key"),
@@ -120,7 +104,7 @@ def test_what_is_no_key_is_refused(store, rows, tmp_path):
         with pytest.raises(StoreError, match=said):
             Store.new(tmp_path / "new", LSSVC(), signing_key=other)
     os.mkfifo(tmp_path / "pipe")  # nobody writes into it: who opened it would wait
-    with pytest.raises(StoreError, match=r"pipe.*no regular file.*Nothing was changed"):
+    with pytest.raises(StoreError, match=r"pipe.*a named pipe, and no regular.*Nothing was"):
         Store(store.path, signing_key=tmp_path / "pipe").learn(*rows)
     with pytest.raises(StoreError, match=r"No such file.*Nothing was changed"):
         Store.new(tmp_path / "new", LSSVC(), signing_key=tmp_path / "missing")
@@ -186,22 +170,72 @@ class TestHandOver:
         mine = SigningKey.new()
         with open_ledger(store.path / "ledger.sqlite", "BEGIN IMMEDIATE") as ledger:
             last = ledger.last()
-            kept = {name: getattr(last, name) for name in KEPT} | {
-                "kind": "key",
-                "added": 0,
-                "removed": 0,
-            }
-            kept["signer"] = last.signer if as_whom == "the store" else mine.public
-            ledger.append(type(last).after(last, last.state, mine, subject=mine.public, **kept))
+            signer = last.signer if as_whom == "the store" else mine.public
+            ledger.append(Entry.after(last, last.state, mine, kind="key", subject=mine.public))
+            ledger.append(Entry.after(ledger.last(), last.state, mine, kind="queue", signer=signer))
+            ledger.seal([mine])
             ledger.commit()
         (store.path / "key").write_bytes(mine.pem())
-        if as_whom == "the store":
-            with pytest.raises(StoreError, match="changed after it was signed"):
-                store.learn(*rows)
-        else:
-            store.learn(*rows)  # a writer looks at the latest entry only, and trusts its folder
+        for use in (lambda: store.learn(*rows), store.model, store.head):
+            with pytest.raises(StoreError, match=r"not signed with the key|after it was signed"):
+                use()
         chain = {check.name: check for check in store.verify().checks}["chain"]
         assert not chain.ok
 
 
-KEPT = ("waiting", "unknown", "alive", "generation", "sha256", "origin")
+def test_a_retired_key_signs_no_receipt_of_this_log(store, rows, tmp_path):
+    """He makes entry and head with the key that he copied; the log of the owner has neither."""
+    stolen = SigningKey.read(store.path / "key")
+    copy = Store(shutil.copytree(store.path, tmp_path / "copy"))
+    store.new_key()
+    store.learn(rows[0][200:], rows[1][200:])
+    forged = copy.forget(rows[0][:90], rows[1][:90])
+    assert (forged.signer, forged.check()) == (stolen.public, True)  # by itself it is one
+    assert verify_receipt(forged, public_key=stolen.public).ok
+    kept = {check.name: check.ok for check in store.verify(receipt=forged).checks}
+    assert not kept["kept receipt"]
+    for proof in (None, store.consistency(store.receipt(1).proof.split("\n\n", 1)[1]), ""):
+        assert not verify_receipt(forged, head=store.head(), consistency=proof).ok
+    for head in (forged.proof.split("\n\n", 1)[1], copy.head()):
+        assert not store.verify(head=head).ok
+
+
+def test_receipts_of_each_key_are_checked_alone(store, rows):
+    """Their heads are of the time of their key."""
+    first = store.public_key
+    store.new_key()
+    store.learn(rows[0][200:], rows[1][200:])
+    store.new_key()
+    store.learn(rows[0][:1], rows[1][:1])
+    receipts = [store.receipt(n) for n in range(6)]
+    assert [receipt.check() for receipt in receipts] == [True] * 6
+    assert [receipt.head().size for receipt in receipts] == [1, 3, 3, 5, 5, 6]
+    assert [receipt.signer == first for receipt in receipts] == [True] * 3 + [False] * 3
+    for receipt in receipts:
+        proof = store.consistency(str(receipt.head()))
+        assert verify_receipt(receipt, head=store.head(), consistency=proof).ok
+    assert store.verify(public_key=first).ok
+
+
+def test_the_clock_may_jump_once_and_is_used_again(store, rows, monkeypatch):
+    """A day in 2090: it dates one entry, and not all that follow."""
+    monkeypatch.setattr(entries, "now", lambda: "2090-01-01T00:00:00Z")
+    assert store.learn(rows[0][:1], rows[1][:1]).time.startswith("2090")
+    monkeypatch.undo()
+    with pytest.warns(StoreWarning, match=r"behind the time of the latest entry \(2, 2090"):
+        assert store.learn(rows[0][:1], rows[1][:1]).time < "2090"
+    assert store.learn(rows[0][:1], rows[1][:1]).time < "2090"
+    found = store.verify()
+    assert found.ok
+    assert "the clock ran backwards before entry 3, 4" in str(found)
+
+
+def test_text_that_is_none_is_refused(tmp_path, store, rows):
+    """A lone byte of a command line comes as half a character, which no receipt could hold."""
+    for refused in (
+        lambda: Store.new(tmp_path / "n", LSSVC(), about={"organisation": "M\udcfcller"}),
+        lambda: store.learn(*rows, key="\udcfc"),
+        lambda: store.merge(LSSVC(fingerprint=True).fit(*rows), name="\udcfc"),
+    ):
+        with pytest.raises(ValueError, match=r"not UTF-8.*Nothing was changed"):
+            refused()

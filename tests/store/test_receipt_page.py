@@ -1,5 +1,6 @@
 """The page of a receipt says what was done, to people, and obeys nothing that is written on it."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_every_kind_of_entry_has_a_title_and_a_sentence(store):
     for kind in KINDS:
         assert "an entry of the kind" not in said(replace(store.receipt(), kind=kind))
     for bare in ({}, {"about": 3, "model": 3}, {"about": {"table": 3}}):
-        assert "the model was made" in said(replace(store.receipt(0), store=bare))
+        assert "the model was made" in said(replace(store.receipt(0), document=json.dumps(bare)))
 
 
 def test_what_is_exact_up_to_rounding_is_said_to_be(tmp_path):

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from forging import restated, with_description
 from sklearn.base import clone
 
 from traceless import LSSVC, LSSVR, PathSVC
@@ -13,6 +15,8 @@ from traceless.exceptions import FileError, StoreError
 from traceless.features import Polynomial, RandomFourier
 from traceless.files import saving
 from traceless.store import Receipt, Store, verify_receipt
+from traceless.store.entries import Entry
+from traceless.store.keys import SigningKey
 
 
 @pytest.fixture
@@ -87,21 +91,19 @@ def test_every_estimator_can_live_in_a_store_and_its_root_is_one_of_the_rows(tmp
 
 
 def test_nothing_in_a_receipt_can_be_changed(receipt, rows):
-    said = json.loads(receipt.to_json())
-    for part in ("entry", "store"):
-        for name, value in said[part].items():
-            if isinstance(value, str | None | int) and name != "kind":
-                other = (not value) if isinstance(value, bool) else f"{value}0"
-                other = value + 1 if type(value) is int else other
-                changed = {**said, part: {**said[part], name: other}}
-                if (part, name) == ("entry", "version"):
-                    with pytest.raises(StoreError, match="newer version"):
-                        Receipt.from_json(json.dumps(changed))
-                    continue
-                assert not Receipt.from_json(json.dumps(changed)).check(), name
-    forged = replace(receipt, rows=5)
-    assert not forged.check()
-    assert "hashes of this receipt are wrong" in forged.to_html()
+    for name, value in receipt.facts().items():
+        if isinstance(value, str | None | int) and name != "kind":
+            other = (not value) if isinstance(value, bool) else f"{value}0"
+            other = value + 1 if type(value) is int else other
+            forged = restated(receipt, **{name: other})
+            assert not Receipt.from_json(forged.to_json()).check(), name
+            assert not replace(receipt, **{name: other}).check(), name
+    for part in (replace(receipt, document=receipt.document.replace("{", "{ ")), forged):
+        assert not Receipt.from_json(part.to_json()).check()
+        assert "signature of this receipt is wrong" in part.to_html()
+    for old, new in (("index 2", "index 1"), ("\n3\n", "\n4\n"), ("tlog", "xlog"), ("\n\n", "\n")):
+        assert old in receipt.proof
+        assert not replace(receipt, proof=receipt.proof.replace(old, new)).check()
     assert not verify_receipt(forged, rows[0][100:200], rows[1][100:200]).ok
 
 
@@ -112,11 +114,11 @@ def test_nothing_in_a_receipt_can_be_changed(receipt, rows):
         "[]",
         "3",
         "{}",
-        '{"format": "traceless receipt 2", "entry": {}, "hash": "", "store": {}}',
-        '{"format": 2, "entry": {}, "hash": "", "store": {}}',
-        '{"format": "traceless receipt 1", "entry": {}, "hash": "", "store": {}}',
-        '{"format": "traceless receipt 1", "entry": [], "hash": "", "signature": "", "store": {}}',
-        '{"format": "traceless receipt 1", "entry": {}, "hash": "", "signature": "", "store": 3}',
+        '{"format": "traceless receipt 2", "envelope": {}, "proof": "", "store": ""}',
+        '{"format": 2, "envelope": {}, "proof": "", "store": ""}',
+        '{"format": "traceless receipt 1", "envelope": {}, "proof": "", "store": ""}',
+        '{"format": "traceless receipt 1", "envelope": [], "proof": "", "store": ""}',
+        '{"format": "traceless receipt 1", "envelope": {}, "proof": 3, "store": ""}',
         "[" * 100_000,
     ],
 )
@@ -126,42 +128,65 @@ def test_what_is_no_receipt_is_refused(text):
 
 
 def test_fields_of_other_types_are_refused(receipt):
-    said = json.loads(receipt.to_json())
-    for name, value in said["entry"].items():
+    for name, value in receipt.statement()["predicate"].items():
         for other in (1.5, ["x"], {"x": []}, -1 if isinstance(value, str | None) else "x"):
-            changed = {**said, "entry": {**said["entry"], name: other}}
+            changed = receipt.statement()
+            changed["predicate"][name] = other
             if name == "keys" and other == ["x"]:
                 continue
             with pytest.raises(StoreError):
-                Receipt.from_json(json.dumps(changed))
+                Entry.from_payload(json.dumps(changed).encode())
 
 
-@pytest.mark.parametrize("part", [None, "entry", "store"])
+PARTS = {
+    "receipt": lambda said: said,
+    "envelope": lambda said: said["envelope"],
+    "signature": lambda said: said["envelope"]["signatures"][0],
+    "statement": lambda said: said,
+    "subject": lambda said: said["subject"][0],
+    "digest": lambda said: said["subject"][0]["digest"],
+    "predicate": lambda said: said["predicate"],
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_names_that_are_added_or_repeated_are_refused(receipt, part):
-    """No hash covers them, and other readers may take the first of two."""
-    text = receipt.to_json()
+    """No signature would cover them, or other readers would take the first of two."""
+    inside = part in ("statement", "subject", "digest", "predicate")
+    text = receipt.payload.decode() if inside else receipt.to_json()
+
+    def read(text):
+        return Entry.from_payload(text.encode()) if inside else Receipt.from_json(text)
+
     said = json.loads(text)
-    more = {**said, "more": 1} if part is None else {**said, part: {**said[part], "more": 1}}
-    if part == "store":  # it is hashed as it is
-        assert not Receipt.from_json(json.dumps(more)).check()
-    else:
+    PARTS[part](said)["more"] = 1
+    with pytest.raises(StoreError, match=r"[Nn]ot an? "):
+        read(json.dumps(said))
+    for name in list(PARTS[part](json.loads(text))):
+        said = json.loads(text)
+        PARTS[part](said)["AGAIN"] = value = PARTS[part](said)[name]
+        twice = json.dumps(said).replace('"AGAIN"', f'"\\u{ord(name[0]):04x}{name[1:]}"')
+        assert json.loads(twice) == json.loads(text), value
         with pytest.raises(StoreError, match=r"[Nn]ot an? "):
-            Receipt.from_json(json.dumps(more))
-    inside = said if part is None else said[part]
-    begin = "{" if part is None else f'"{part}": {{'
-    for name in inside:
-        for again in (f'"{name}"', f'"\\u{ord(name[0]):04x}{name[1:]}"'):
-            twice = text.replace(begin, f"{begin}{again}: {json.dumps(inside[name])},", 1)
-            assert json.loads(twice) == said
-            with pytest.raises(StoreError, match="not a receipt"):
-                Receipt.from_json(twice)
+            read(twice)
 
 
 def test_a_receipt_of_a_model_that_there_is_not(receipt, rows):
     for model in (None, {}, {"kind": "os.system", "parameters": {}}):
-        forged = replace(receipt, store={**receipt.store, "model": model})
+        forged = with_description(receipt, SigningKey.new(), model=model)
         with pytest.raises((FileError, ValueError)):
             verify_receipt(forged, *rows)
+
+
+def test_a_model_of_a_stranger_is_not_fitted(receipt, rows, monkeypatch):
+    """Whoever only changes a receipt, or has another key, does not say what is computed here."""
+    forged = restated(receipt, rows=7)
+    stranger = with_description(receipt, SigningKey.new(), about={"x": 1})
+    for kept in ({}, {"public_key": receipt.signer}, {"head": "a"}):
+        given = stranger if kept.get("public_key") else forged
+        with suppress(ValueError):
+            names = [check.name for check in verify_receipt(given, *rows, **kept).checks]
+            assert not {"model", "root"} & {*names}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +196,7 @@ def test_a_receipt_of_a_model_that_there_is_not(receipt, rows):
 def test_a_receipt_of_a_model_that_takes_all_memory(receipt, rng, feature_map, n):
     """It is measured before the auditor's process makes it: 75 GiB."""
     described = saving.described(LSSVC(feature_map, fingerprint=True))
-    forged = replace(receipt, store={**receipt.store, "model": described})
+    forged = with_description(receipt, SigningKey.new(), model=described)
     X, y = rng.normal(size=(2, 17)), ["a", "b"]
     said = rf"{n} features \(\w+\) would take 7\d\.\d GiB .* TRACELESS_MEMORY_LIMIT to 7\d\."
     with pytest.raises(FileError, match=said):

@@ -117,6 +117,7 @@ class TestOpen:
         (store.path / "secret").rename(store.path / "elsewhere")
         with pytest.raises(StoreError, match="secret is missing"):
             Store(store.path).learn(*rows)
+        (store.path / "secret").touch(0o600)
         (store.path / "secret").write_bytes(bytes(32))
         with pytest.raises(StoreError, match="not the one it was made with"):
             Store(store.path).learn(*rows)

@@ -8,10 +8,12 @@ signature.
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from struct import pack
 
 import numpy as np
 import pytest
+from forging import edit, key_of, put, relogged, restated
 
 from traceless import LSSVC
 from traceless.exceptions import StoreError
@@ -19,7 +21,6 @@ from traceless.files.container import canonical_json
 from traceless.knowledge.fingerprint import to_bytes
 from traceless.store import Store
 from traceless.store import store as module
-from traceless.store.entries import hash_of
 from traceless.store.keys import SigningKey
 from traceless.store.opening import open_ledger
 from traceless.store.queue import packed, plain_arrays
@@ -53,37 +54,6 @@ def history(made, tmp_path):
     return Store(shutil.copytree(made, tmp_path / "store"))
 
 
-def edit(store, *statements):
-    """Change the ledger as somebody with a file in hand can; its guards are put up again."""
-    with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
-        connection.execute("PRAGMA synchronous = OFF")
-        guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-        guards = guards.fetchall()
-        for name, _ in guards:
-            connection.execute(f"DROP TRIGGER {name}")
-        for statement, *values in statements:
-            connection.execute(statement, values)
-        for _, guard in guards:
-            connection.execute(guard)
-        connection.commit()
-
-
-def replace_entry(store, sequence, facts, said=None, signature=""):
-    """Put other facts into an entry, with a hash that is right or that of the old ones.
-
-    It is signed with the key of the store, as by somebody who has it, unless a signature is given.
-    """
-    said = hash_of(facts) if said is None else said
-    signature = signature or SigningKey.read(store.path / "key").sign(said)
-    edit(
-        store,
-        (
-            "UPDATE entries SET body = ?, hash = ?, signature = ? WHERE sequence = ?",
-            *(canonical_json(facts), said, signature, sequence),
-        ),
-    )
-
-
 def other(value):
     """Another value of the same type."""
     if isinstance(value, str):
@@ -108,7 +78,7 @@ def ledger_rows(store, query):
 def test_entries_cannot_be_changed_by_mistake(store):
     with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
         for statement in (
-            "UPDATE entries SET hash = ''",
+            "UPDATE entries SET signature = ''",
             "DELETE FROM entries",
             "DELETE FROM origin",
         ):
@@ -118,55 +88,42 @@ def test_entries_cannot_be_changed_by_mistake(store):
 
 def test_every_field_of_every_entry_is_guarded(history):
     for entry in history.history():
-        facts = entry.facts()
-        for field, value in facts.items():
-            replace_entry(history, entry.sequence, {**facts, field: other(value)}, entry.hash)
+        for field, value in entry.facts().items():
+            put(history, restated(entry, **{field: other(value)}))
             with open_ledger(history.path / "ledger.sqlite") as ledger:
                 checks = Auditor(None, ledger, None).ledger_checks()
                 check = next(check for check in checks if check.name == "chain")
             assert not check.ok, (entry.sequence, field)
-        replace_entry(history, entry.sequence, facts, "0" * 64)
+        put(history, replace(entry, signature=entry.signature[::-1]))
         assert failed(history, "chain")
-        replace_entry(history, entry.sequence, facts, entry.hash)
+        put(history, entry)
     assert history.verify().ok
 
 
 def test_a_chain_that_is_forged_to_its_end_does_not_fit_the_rest(history):
-    """All hashes made right again: then the counts, the root or the model tell."""
-    last = history.history()[-1]
+    """All of it signed again, with the right key: then the counts, the root or the model tell."""
+    *entries, last = history.history()
     fields = "digest_after root_after alive held unknown classes sha256 keys"
     for field in fields.split():
-        facts = last.facts()
-        replace_entry(history, last.sequence, {**facts, field: other(facts[field])})
+        forged = restated(last, key_of(history), **{field: other(getattr(last, field))})
+        relogged(history, [*entries, forged], key_of(history))
         assert failed(history), field
-    replace_entry(history, last.sequence, last.facts())
+    relogged(history, [*entries, last], key_of(history))
     assert history.verify().ok
 
 
 def rewritten(store, change, key=None):
-    """Change the facts of entries (a list), and make all hashes right; sign with a key if given."""
-    entries = store.history()
-    facts = change([entry.facts() for entry in entries])
-    signatures = {entry.sequence: entry.signature for entry in entries}
-    statements, previous = [("DELETE FROM entries",)], "0" * 64
-    for number, said in enumerate(facts):
-        said |= {"sequence": number, "previous": previous}
-        previous = hash_of(said)
-        signature = signatures[number] if key is None else key.sign(previous)
-        statements.append(
-            (
-                "INSERT INTO entries VALUES (?, ?, ?, ?)",
-                *(number, canonical_json(said), previous, signature),
-            )
-        )
-    edit(store, *statements)
+    """Change the facts of entries (a list), and make the log anew; sign all with a key if given."""
+    entries = change(store.history())
+    said = [restated(entry, key, sequence=i) for i, entry in enumerate(entries)]
+    relogged(store, said, key)
 
 
 def with_(number, **facts):
     """A change of the facts of one entry."""
 
     def changed(entries):
-        entries[number] |= facts
+        entries[number] = restated(entries[number], **facts)
         return entries
 
     return changed
@@ -175,13 +132,14 @@ def with_(number, **facts):
 def squashed(entries):
     """Learning and forgetting in one, so that nobody sees that the rows were ever there."""
     learn, forget = entries[2], entries[3]
-    both = forget | {name: learn[name] for name in ("digest_before", "root_before", "time", "kind")}
-    both |= {"added": 60, "removed": 0, "rows": 60, "keys": [], "ids": None}
-    both["classes"] = {
-        label: learn["classes"].get(label, 0) + forget["classes"].get(label, 0)
-        for label in learn["classes"]
+    facts = {
+        name: getattr(learn, name) for name in ("digest_before", "root_before", "time", "kind")
     }
-    return [*entries[:2], both, *entries[4:]]
+    facts |= {"added": 60, "removed": 0, "rows": 60, "keys": (), "ids": None}
+    facts["classes"] = {
+        label: learn.classes.get(label, 0) + forget.classes.get(label, 0) for label in learn.classes
+    }
+    return [*entries[:2], restated(forget, **facts), *entries[4:]]
 
 
 REWRITINGS = {
@@ -190,7 +148,7 @@ REWRITINGS = {
     "the number that wait": with_(4, waiting=0),
     "classes": with_(3, classes={"no": -1, "yes": -39}),
     "another kind": with_(3, kind="relabel"),
-    "a key": with_(3, keys=["z"]),
+    "a key": with_(3, keys=("z",)),
     "whose rows they were": with_(3, ids="0" * 64),
     "who signed": with_(3, signer="0" * 64),
     "two entries in one": squashed,
@@ -207,7 +165,7 @@ def test_a_history_that_was_rewritten(history, what, signed):
 
     def change(entries):
         entries = REWRITINGS[what](entries)
-        return [entry | {"signer": mine.public} for entry in entries] if signed else entries
+        return [replace(entry, signer=mine.public) for entry in entries] if signed else entries
 
     rewritten(history, change, mine)
     assert failed(history, *["chain"] * signed)
@@ -215,8 +173,10 @@ def test_a_history_that_was_rewritten(history, what, signed):
 
 def test_the_writer_does_not_go_on_from_a_forged_entry(history, rows):
     rewritten(history, with_(5, held=1000))
-    with pytest.raises(StoreError, match=r"latest entry was changed.*Nothing was changed"):
-        history.learn(*rows)
+    uses = (history.model, history.status, history.head, lambda: history.learn(*rows))
+    for use in uses:  # nor does anybody read it: predict, export, merge
+        with pytest.raises(StoreError, match=r"The ledger is damaged.*Nothing was changed"):
+            use()
 
 
 @pytest.mark.parametrize(
@@ -277,9 +237,17 @@ FORGERIES = {
         UPDATE classes SET rows = rows + 1
         INSERT INTO origin VALUES ('stash')
         UPDATE origin SET document = '[]'
-        UPDATE origin SET document = replace(document, '"about":{}', '"about":{"a":1}')
-        UPDATE entries SET body = replace(body, ':', ': ') WHERE sequence = 2
-        UPDATE entries SET body = '{' WHERE sequence = 1
+        UPDATE origin SET document = replace(document, '"about": {}', '"about": {"a":1}')
+        UPDATE entries SET payload = CAST(replace(payload, ':', ': ') AS BLOB) WHERE sequence = 2
+        UPDATE entries SET payload = '{' WHERE sequence = 1
+        UPDATE entries SET payload = x'ff' WHERE sequence = 1
+        UPDATE nodes SET hash = zeroblob(32) WHERE level = 0 AND place = 0
+        DELETE FROM nodes WHERE level = 1
+        INSERT INTO nodes VALUES (9, 9, x'00')
+        UPDATE heads SET note = replace(note, 'traceless', 'Traceless')
+        UPDATE heads SET note = note || '— a AAAA' WHERE size = 1
+        DELETE FROM heads WHERE size = 1
+        DELETE FROM heads
         UPDATE entries SET signature = upper(signature) WHERE sequence = 2
         UPDATE entries SET signature = ''
         UPDATE entries SET signature = (SELECT max(signature) FROM entries)
@@ -380,11 +348,11 @@ def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
         content = packed([plain_arrays(batch)])
         classes = canonical_json(hasher(batch).classes)
         edit(store, ("UPDATE queue SET classes = ?", classes))
-        facts = {**store.history()[2].facts(), "queued": hasher.queued(classes, content)}
-        replace_entry(store, 2, facts)  # even with the right key
+        queued = hasher.queued(classes, content)
+        put(store, restated(store.receipt(2), queued=queued))
     if how == "gone":
         edit(store, ("DELETE FROM queue",))
-    refused = "not held" if how == "no row" else "not the one that came|on was changed|5 rows wait"
+    refused = "not held" if how == "no row" else "not the one that came|2 was changed|5 rows wait"
     for answer in (lambda: store.flush(force=True), lambda: store.cancel(2)):
         with pytest.raises(ValueError, match=refused):
             answer()
@@ -396,7 +364,7 @@ def test_an_entry_in_another_place(history, rows, number, place):
     """The next entry would be written before the last one, and never be seen."""
     edit(history, (f"UPDATE entries SET sequence = {place} WHERE sequence = {number}",))
     assert failed(history, "chain")
-    with pytest.raises(StoreError, match=r"entry"):
+    with pytest.raises(StoreError, match=r"entry|entries"):
         history.learn(*rows)
 
 
@@ -432,9 +400,10 @@ def test_another_model_in_place_of_the_right_one(history, rows):
 
 def test_a_name_of_a_generation_never_leaves_the_folder(history, tmp_path):
     LSSVC().save(tmp_path / "outside.traceless")
-    last = history.history()[-1]
+    *entries, last = history.history()
     for name in ("../../outside.traceless", "/etc/passwd", "", "1-0123456789abcdef.traceless/.."):
-        replace_entry(history, last.sequence, {**last.facts(), "generation": name})
+        forged = restated(last, key_of(history), generation=name)
+        relogged(history, [*entries, forged], key_of(history))
         with pytest.raises(StoreError, match="not the name of a generation"):
             history.model()
         assert failed(history, "model")

@@ -324,6 +324,25 @@ def least_squares_cases():
     yield of("ESVM", model="ESVM", parameters=machine, y=THREE, **common)
     yield of("wESVM", model="wESVM", parameters=machine, y=THREE, **common)
     yield of("LPSVM", model="LPSVM", parameters={"C": 4.0}, y=TWO, **common)
+    uneven = ["ant"] * 3 + ["bee"] * 1 + ["cat"] * 9 + ["dog"] * 7  # n / (K n_c) = 5/3, 5, 5/9, 5/7
+    rows = common | {"y": uneven}
+    for rule in ("balanced", "inverse", "golden", [["ant", 1 / 3], ["cat", 2.0**-30], ["dog", 0]]):
+        for penalty in PENALTIES:
+            given = penalty | {"class_weight": rule}
+            yield of(f"uneven, {rule}, {penalty}", model="LSSVC", parameters=given, **rows)
+        for name, weights in WEIGHTS.items():
+            given = {"class_weight": rule, "weighting": "one_vs_rest"}
+            asked = rows | {"weights": weights, "probabilities": False}
+            yield of(f"uneven, {rule}, {name}", model="LSSVC", parameters=given, **asked)
+            given = {"class_weight": rule, "decision": "posterior"}
+            asked = rows | {"weights": weights}
+            yield of(f"uneven, {rule}, {name}, shared", model="LSSVC", parameters=given, **asked)
+    for name, weights in WEIGHTS.items():
+        for penalty in PENALTIES:
+            asked = common | {"weights": weights, "probabilities": False}
+            yield of(
+                f"labels, {name}, {penalty}", model="LSSVC", parameters=penalty, y=LABELS, **asked
+            )
 
 
 def path_cases():

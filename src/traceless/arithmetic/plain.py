@@ -129,12 +129,14 @@ def sparse_gram(starts: Any, columns: Any, codes: Any, w: Any, sums: Limbs) -> N
     put(sums, np.tril(total) + np.triu(integers(sums), 1))
 
 
-def group_gram(Z: Any, w: Any, group: Any, sums: NDArray[np.int64]) -> None:
-    """Add w z_i z_j of rows to the sums of their groups, modulo 2^64."""
-    codes = np.where(np.abs(Z) <= 2.0**53, Z, 0.0).astype(np.int64)
-    w = np.ones(len(Z)) if w is None else np.where(w < 2.0**62, w, 0.0)
+def add_rows(Z: Any, w: Any, group: Any, sums: NDArray[np.int64]) -> bool:
+    """Add w z_i z_j of rows to the sums of their groups, modulo 2^64; if all were below 2^62."""
+    codes, fits = np.where(np.abs(Z) <= 2.0**53, Z, 0.0).astype(np.int64), True
+    w = np.ones(len(Z)) if w is None else np.where(np.abs(w) < 2.0**62, w, 0.0)
     for n, g in enumerate(group.tolist()):
-        sums[g] += np.outer(codes[n], codes[n]) * w[n].astype(np.uint64).view(np.int64)
+        fits &= bool(((sums[g] >= -(2**62)) & (sums[g] < 2**62)).all())
+        sums[g] += np.outer(codes[n], codes[n]) * w[n].astype(np.int64)
+    return fits
 
 
 _PRIME = 1048573
@@ -163,12 +165,32 @@ def agrees(product: Any, symmetric: bool, seen: Floats) -> bool:
 
 def advance(X: Limbs, up: Integers, D: Limbs, r: Limbs) -> None:
     """X ← 2^up X + r D."""
-    put(X, (integers(X) << up.astype(object)) + integers(r)[:, None] * integers(D))
+    put(X, (integers(X) << up.astype(object)) + int(integers(r)) * integers(D))
 
 
-def subtract_product(R: Limbs, S: Limbs, D: Limbs, w: Limbs, _threads: int) -> None:
-    """R ← R - w S D."""
-    put(R, integers(R) - int(integers(w)) * (integers(S) @ integers(D)))
+def digits(y: Any, e: Any, m: Any, x: Any, most: int, tops: Any, s: Any, d: Any, last: Any) -> bool:
+    """The first digits d of y 2^(x - e), times 2^s, and d_b - Σ m_j d_j of the last."""
+    if not np.isfinite(y).all():
+        return False
+    places = np.where(y == 0, -(2**40), np.frexp(y)[1].astype(np.int64))
+    tops[0], tops[1] = (places - e[:, None]).max(axis=0) + x, places.max(axis=0) + x
+    tops[:] = np.maximum(tops, -(2**31))  # of no numbers
+    s[:] = np.where(tops[0] == -(2**31), most, np.maximum(most - tops[0], 0))
+    if tops[0].max() > 58:
+        return False
+    d[:] = np.rint(np.ldexp(y, np.maximum(x + s - e[:, None], -2000)))
+    put(last, d[-1].astype(object) - m.astype(object) @ d.astype(object))
+    return True
+
+
+def residual(
+    R: Limbs, up: Any, S: Limbs, D: Limbs, last: Limbs, w: Limbs, r: Limbs, _threads: int
+) -> None:
+    """R ← 2^up R - w S D - r D, S times `last` in place of the last row of D if there is one."""
+    d = integers(D)
+    other = np.vstack([d[:-1], integers(last)[None]]) if len(last) else d
+    product = int(integers(w)) * (integers(S) @ other)
+    put(R, (integers(R) << up.astype(object)) - product - integers(r)[:, None] * d)
 
 
 def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers) -> None:
@@ -221,6 +243,17 @@ def _two(numbers: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
     total = high + low
     both = np.array([total, low - (total - high)]) * np.sign(numbers).astype(float) * 2.0**-53
     return both, lengths.astype(np.int64)
+
+
+def distances(z: Floats, A: Floats, M: Floats, out: Floats) -> None:
+    """‖A_c (z - M_c)‖² of each class and column, or ‖A z - M_c‖² where there is one A."""
+    for c, m in enumerate(M[:, :, None]):
+        x, own = (z, A[0]) if len(A) == 1 else (z - m, A[c])
+        t = x[0] * own[:, :1]
+        for j in range(1, len(x)):
+            t[j:] += x[j] * own[j:, j, None]
+        squares = (t - m if len(A) == 1 else t) ** 2
+        out[c] = sum(squares[1:], squares[0])
 
 
 # twofold numbers, high + low: about 106 bits (Dekker 1971, Knuth)

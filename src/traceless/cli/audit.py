@@ -19,7 +19,9 @@ from traceless.cli.output import Grid, Outputs, Result, fields
 from traceless.cli.trials import How, change_options
 
 if TYPE_CHECKING:
-    from traceless.store import Receipt, Store
+    from traceless.store import Store
+
+_MOST = 50_000_000  # bytes of a receipt: it describes a model, which may have names for all columns
 
 
 @command("traceless status shop", "traceless status shop --json")
@@ -113,22 +115,32 @@ def receipt(store: Store, number: int | None, html: str | None, out: str | None)
     files.write(html, [found.to_html()])
     files.write(out, [text])
     return Result(
-        {"receipt": json.loads(text), "written": written},
+        {"receipt": json.loads(text), "entry": found.as_dict(), "written": written},
         [f"Written: {', '.join(written)}" if written else text],
     )
 
 
-@command("traceless head shop", "traceless head shop > kept-elsewhere.txt")
+@command(
+    "traceless head shop",
+    "traceless head shop > kept-elsewhere.txt",
+    "traceless head shop --since kept-elsewhere.txt",
+)
 @inputs.store_argument
-def head(store: Store) -> Result:
-    """Print one line that identifies the whole history.
+@inputs.path_option("--since", help="Prove to whoever kept this head that the log continues it.")
+def head(store: Store, since: str | None) -> Result:
+    """Print the few lines that identify the whole history.
 
-    Keep it where the owner of the store cannot change it: in a mail, with a notary, on a public
-    page. "traceless verify STORE --head LINE" then proves that the history up to there was not
-    rewritten, and that the store was not set back to an older copy.
+    Keep them where the owner of the store cannot change them: in a mail, with a notary, on a public
+    page. "traceless verify STORE --head FILE" then proves that the history up to there was not
+    rewritten, and that the store was not set back to an older copy. It is a signed checkpoint as
+    C2SP has it, so that others can timestamp and witness it. With --since the proof is printed that
+    the log continues an older head: the hashes of RFC 9162.
     """
-    line = store.head()
-    return Result({"head": line}, [line])
+    if since is not None:
+        proof = store.consistency(_text(since))
+        return Result({"consistency": proof}, [proof.rstrip("\n")])
+    lines = store.head()
+    return Result({"head": lines}, [lines.rstrip("\n")])
 
 
 @command(
@@ -174,10 +186,16 @@ def key(
         data["receipt"] = receipt.as_dict()
         shown.append(f"Change {receipt.sequence} hands over to another key.")
     found = store.public_key
-    if public is not None:
-        files.write(public, [keys.public_pem(found)])
-    if private is not None:
-        files.write(private, [store.private_key()], private=True)
+    try:
+        if public is not None:
+            files.write(public, [keys.public_pem(found)])
+        if private is not None:
+            files.write(private, [store.private_key()], private=True)
+    except OSError as error:
+        if replaces:  # a full disk does not take the change back
+            made = "The key was replaced all the same: write its file again without --replace"
+            raise OSError(error.errno, f"{error.strerror}. {made}", error.filename) from error
+        raise
     shown.append(fields({"public key": found}))
     written = list(files)
     if written:
@@ -193,13 +211,15 @@ def key(
 )
 @click.argument("arguments", nargs=-1, type=click.Path(), metavar="[STORE] [FILES]...")
 @inputs.path_option("--receipt", "receipt_", help="One that was kept.")
-@click.option("--head", "head_", metavar="LINE", help="One that was kept, or a file with it.")
+@inputs.path_option("--head", "head_", help="One that was kept.")
+@inputs.path_option("--consistency", help='What "traceless head --since" printed; with --receipt.')
 @click.option("--public-key", metavar="KEY", help="The store's key as it was published, or a file.")
 @inputs.format_option
 def verify(
     arguments: Sequence[str],
     receipt_: str | None,
     head_: str | None,
+    consistency: str | None,
     public_key: str | None,
     format_: str | None,
 ) -> Result:
@@ -210,27 +230,33 @@ def verify(
     elsewhere (--receipt, --head, --public-key) must be part of the store's history; otherwise the
     history was rewritten, or set back to an older copy.
 
-    Without STORE, --receipt FILE is checked by itself, and with FILES against the rows that
-    remained. The exit code is 1 if a check fails.
+    Without STORE, --receipt FILE is checked by itself, with FILES against the rows that remained,
+    and with --head against a head that was kept: if that has another size, --consistency proves
+    that one continues the other. The exit code is 1 if a check fails.
     """
-    from traceless.store import Store
+    from traceless.store import Receipt, Store
 
-    receipt = None if receipt_ is None else _read_receipt(receipt_)
-    alone = receipt is not None and head_ is None
-    if arguments and (Path(arguments[0]).is_dir() or not alone):
+    receipt = None if receipt_ is None else Receipt.from_json(_text(receipt_))
+    kept = None if head_ is None else _text(head_)
+    if arguments and (Path(arguments[0]).is_dir() or receipt is None):
         path, *files = arguments
         store = Store(path)
         found = store.verify(
             _rows(store.about, files, format_) if files else None,
             receipt=receipt,
-            head=None if head_ is None else _line(head_),
+            head=kept,
             public_key=public_key,
         )
-    elif receipt is not None and alone:
+    elif receipt is not None:
         from traceless.store import verify_receipt
 
-        rows = _rows(receipt.store.get("about"), arguments, format_) if arguments else None
-        found = verify_receipt(receipt, rows, public_key=public_key)
+        proof = None if consistency is None else _text(consistency)
+        found = verify_receipt(receipt, public_key=public_key, head=kept, consistency=proof)
+        if arguments and found.ok:  # a stranger does not say how the files are read
+            rows = _rows(receipt.store.get("about"), arguments, format_)
+            found = verify_receipt(
+                receipt, rows, public_key=public_key, head=kept, consistency=proof
+            )
     else:
         raise click.UsageError("Name a store, or a receipt with --receipt FILE.")
     checks = [asdict(check) for check in found.checks]
@@ -243,19 +269,12 @@ def _rows(about: Any, files: Sequence[str], format_: str | None) -> Iterator[Any
     return inputs.rows_of(inputs.open_table(about, files, format_), "verifying")
 
 
-def _read_receipt(path: str) -> Receipt:
-    from traceless.store import Receipt
+def _text(path: str) -> str:
+    """The text of a receipt, a head or a proof, or of standard input; they are small."""
+    from traceless.store.regular import read_outside
 
-    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     try:
-        return Receipt.from_json(data.decode("utf-8"))
+        data = sys.stdin.buffer.read(_MOST) if path == "-" else read_outside(path, _MOST)
+        return data.decode("utf-8")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-def _line(given: str) -> str:
-    """A head: the line itself, or the last line of a file."""
-    if given.startswith("traceless "):
-        return given
-    lines = Path(given).read_text(encoding="utf-8").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), "")

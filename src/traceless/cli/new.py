@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,8 +59,9 @@ def new(
         return _checked(check, with_read(schema), format_)
     from traceless.files import saving
     from traceless.store import Store
+    from traceless.store.regular import read_outside
 
-    theirs = None if secret is None else Path(secret).read_bytes()
+    theirs = None if secret is None else read_outside(secret, 1000, private=True)
     about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
     Store.new(store, estimator, about=about, secret=theirs, shared=shared)
     declared = declaration.described(saving.described(estimator))

@@ -11,6 +11,7 @@ import errno
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from typing import Any
 
 import click
 
-_FORMULAS = tuple("=+-@\t\r\n＝＋－＠")  # spreadsheets know the wide ones too
+_STARTS = "=+\\-@\t\r\n＝＋－＠"  # spreadsheets know the wide ones too
+_FORMULA = re.compile(rf"^(?=[{_STARTS}])|(?<=;)(?=\s*[{_STARTS}])")  # many split cells at ;
 
 
 @dataclass(frozen=True)
@@ -211,11 +213,11 @@ def csv_text(rows: Iterable[Sequence[Any]]) -> str:
 
 def _no_formula(cell: Any) -> Any:
     """The cell; text that a spreadsheet would run begins with an apostrophe, numbers stay."""
-    if isinstance(cell, str) and cell.startswith(_FORMULAS):
+    if isinstance(cell, str) and _FORMULA.search(cell):
         try:
             float(cell)
         except ValueError:
-            return f"'{cell}"
+            return _FORMULA.sub("'", cell)
     return cell
 
 

@@ -209,12 +209,13 @@ def _proof(store: Store, found: Verification) -> str:
         [text(check.name), "ok" if check.ok else _bad("failed"), text(check.said, 400)]
         for check in found.checks
     ]
+    head = map(code, store.head().splitlines())
     return (
         f"<p>The ledger and the files were checked for this page. {said}</p>"
         f"{_table(['check', 'result', 'said'], checks)}"
-        "<p>Keep this line where nobody can change it, in a mail or with a notary. A store that "
-        f"was set back or rewritten does not continue it.</p><p>{code(store.head())}</p>"
-        f"<p>To check: {code('traceless verify STORE --head LINE')}, and with all rows that should "
+        "<p>Keep these lines where nobody can change them, in a mail or with a notary. A store "
+        f"that was set back or rewritten does not continue them.</p><p>{'<br>'.join(head)}</p>"
+        f"<p>To check: {code('traceless verify STORE --head FILE')}, and with all rows that should "
         f"be held {code('traceless verify STORE rows.csv')}.</p>"
     )
 

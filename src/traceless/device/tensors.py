@@ -194,8 +194,9 @@ def to_array(value: Any) -> Any:
 
 def labels_there(X: Any, y: Any) -> Any:
     """Whole labels of rows that are sent to a device, sent too: it is faster at finding them."""
-    whole = type(y) is np.ndarray and y.ndim == 1 and y.dtype.name in _WHOLE - {"bool"}
-    return as_tensor(y).to(X.device) if whole and type(X) is HostRows else y
+    if type(X) is not HostRows or type(y) is not np.ndarray or y.ndim != 1:
+        return y
+    return as_tensor(y).to(X.device) if y.dtype.name in _WHOLE - {"bool"} else y
 
 
 def as_tensor(array: Any) -> Tensor:
@@ -205,6 +206,12 @@ def as_tensor(array: Any) -> Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that some memory cannot be written to
         return torch.from_numpy(array)
+
+
+def some(X: Tensor, rows: Any) -> Tensor:
+    """Some rows, given by a slice or by indices of NumPy."""
+    torch = sys.modules["torch"]
+    return X[rows] if isinstance(rows, slice) else X[torch.from_numpy(rows).to(X.device)]
 
 
 class Fetched:

@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from traceless.arithmetic.integers import Floats, as_array
+from traceless.arithmetic.integers import Floats, Integers, as_array
 from traceless.estimators.least_squares import LeastSquares
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.groups import GroupRecipe, KnowledgeTable
 from traceless.knowledge.responses import label_array
 from traceless.knowledge.values import check_features
 from traceless.parameters import check_parameters
-from traceless.solvers.ridge import Penalty
 from traceless.sources.arrow import check_once, check_present
 from traceless.sources.scanning import scan
 from traceless.sources.source import Source, as_source
@@ -229,48 +228,59 @@ class GroupedModels:
         phi, J, rho = self._phi, len(self._phi.steps), self.estimator.rho
         if isinstance(rho, str):
             raise ValueError(f"Models by group share one number rho, got {rho!r}.")
-        steps, resolution = phi.steps, self.table.recipe.target_resolution
-        sums = as_array(self.table.sums).astype(np.longdouble)
-        sums = np.ldexp(sums, -self.table.weight_bits)
-        S = sums[:, :J, :J] * np.outer(steps, steps)
-        V = sums[:, :J, J:] * steps[:, None]
-        if self.table.recipe.task == "regression":
-            V = V * resolution
-        else:
-            V = 2 * V - V.sum(axis=2, keepdims=True)
-        return _solve(S, V, self.estimator._penalty(float(rho), phi), phi.has_bias)
+        sums, recipe = as_array(self.table.sums), self.table.recipe
+        regression = recipe.task == "regression"
+        steps = np.append(
+            phi.steps, np.full(sums.shape[1] - J, recipe.target_resolution if regression else 1.0)
+        )
+        penalty, unit = self.estimator._penalty(float(rho), phi), -self.table.weight_bits
 
+        def floats(sums: Any) -> Floats:
+            """In the units of features and targets, the columns of classes ±1 against the rest."""
+            S: Floats = np.ldexp(sums.astype(np.float64), unit) * np.multiply.outer(steps, steps)
+            if not regression:
+                S[..., J:] = 2.0 * S[..., J:] - S[..., J:].sum(axis=2, keepdims=True)
+            return S
 
-def _solve(S: Any, V: Any, penalty: Penalty, has_bias: bool) -> Floats:
-    """Coefficients of all groups, from Σφφᵀ and Σφy of each in extended precision."""
-    rho, diagonal = float(penalty.rho), np.arange(S.shape[1])
-    n = np.where(S[:, -1, -1] > 0, S[:, -1, -1], 1)[:, None]  # or the weights, added up
-    means = S[:, :, -1] / n
-    if penalty.standardize:
-        ridge = rho * (S[:, diagonal, diagonal] / n - means**2)
-    else:
-        ridge = np.full(S.shape[:2], rho, dtype=S.dtype)
-    if not (has_bias and penalty.free_intercept):
+        if not phi.has_bias:
+            return _each(floats(sums), np.full((len(sums), J), penalty.rho))
+        m = _whole_means(sums, J)
+        S, far = floats(_shifted(sums, m, J - 1)), (m * steps)[:, : J - 1]
+        n = np.where(S[:, J - 1, J - 1] > 0, S[:, J - 1, J - 1], 1.0)[:, None]  # or the weights
+        d = S[:, J - 1] / n  # what whole numbers leave of the means
+        ridge = np.full((len(S), J), penalty.rho)
         if penalty.standardize:
-            ridge[:, -1] = rho
-        return _each(S, V, ridge)
-    C = S - n[:, :, None] * means[:, :, None] * means[:, None, :]
-    c = V - means[:, :, None] * V[:, -1:, :]
-    w = np.zeros(V.shape)
-    w[:, :-1] = _each(C[:, :-1, :-1], c[:, :-1], ridge[:, :-1])
-    w[:, -1] = V[:, -1] / n - np.einsum("gj,gjk->gk", means[:, :-1], w[:, :-1])
-    return w
+            ridge[:, :-1] *= (S.diagonal(axis1=1, axis2=2) / n - d * d)[:, : J - 1]
+        if not penalty.free_intercept:
+            return _each(floats(sums), ridge)
+        C = S[:, : J - 1] - n[:, :, None] * d[:, : J - 1, None] * d[:, None]
+        w = _each(np.delete(C, J - 1, axis=2), ridge[:, :-1])
+        own = d[:, None, J:] - np.einsum("gj,gjk->gk", d[:, : J - 1] + far, w)[:, None]
+        return np.concatenate([w, own], axis=1)
 
 
-def _each(S: Any, V: Any, ridge: Any) -> Floats:
-    """Solutions of (S + diag(ridge)) w = V; a feature that is constant in a group has weight 0."""
-    S, V = S.astype(np.float64), V.astype(np.float64)
-    diagonal = np.arange(S.shape[1])
-    size = S[:, diagonal, diagonal]
-    nothing = size + ridge.astype(np.float64) <= 1e-300
-    S = S.copy()
-    S[:, diagonal, diagonal] += np.where(nothing, 1.0, ridge.astype(np.float64))
-    return np.asarray(np.linalg.solve(S, V)) if S.shape[1] else V
+def _whole_means(sums: Integers, J: int) -> Integers:
+    """Whole numbers near the means of the features but the last, which is 1; else 0."""
+    s = sums[:, J - 1].astype(np.float64)
+    m = np.rint(s / np.maximum(s[:, J - 1, None], 1.0))
+    m[:, J - 1 :], m[np.abs(m) > 2.0**51] = 0.0, 0.0
+    return np.asarray(m.astype(np.int64))
+
+
+def _shifted(S: Integers, m: Integers, b: int) -> Integers:
+    """Σ (z - m)(z - m)ᵀ from Σ z zᵀ with z_b = 1: modulo 2^64, which holds what is left."""
+    s = S[:, b]
+    half = m[:, :, None] * (s - S[:, b, b, None] * m)[:, None]
+    return np.asarray(S - half - s[:, :, None] * m[:, None])
+
+
+def _each(S: Floats, ridge: Floats) -> Floats:
+    """Solutions of (A + diag(ridge)) w = V, S = [A, V]; a feature that is constant has weight 0."""
+    J = ridge.shape[1]
+    A, diagonal = S[:, :J, :J].copy(), np.arange(J)
+    A[:, diagonal, diagonal] += ridge
+    A[:, diagonal, diagonal] += A[:, diagonal, diagonal] <= 1e-300
+    return np.asarray(np.linalg.solve(A, S[:, :J, J:])) if J else S[:, :0, J:]
 
 
 def _source(rows: Any, key: Any, target: Any, columns: Any) -> Source:

@@ -353,7 +353,10 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             self._phi(state)
             recipe = state.recipe
             state = state.updated(
-                new, old, lambda rows: self._knowledge_of(rows, recipe), certain=guarded
+                new,
+                old,
+                lambda known, rows, sign: self._knowledge_of(rows, recipe, known, sign),
+                certain=guarded,
             )
         self._state = state
         for name, times in names:
@@ -402,18 +405,24 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             values = dense_rows(X, slice(0, ROWS))
             report_coarse(values, steps, "Column", "resolution", names=names)
 
-    def _knowledge_of(self, rows: Rows | Source, recipe: Recipe) -> Knowledge:
-        """The knowledge of some rows."""
+    def _knowledge_of(
+        self, rows: Rows | Source, recipe: Recipe, known: Knowledge | None = None, sign: int = 1
+    ) -> Knowledge:
+        """The knowledge of some rows; or what is known with them (1), or without them (-1)."""
         if recipe.verbose != bool(self.verbose):
             recipe = replace(recipe, verbose=bool(self.verbose))
         if isinstance(rows, Source):
-            return rows.knowledge(recipe, self.n_jobs)
-        if self.n_jobs is None or is_on_device(rows[0]):
-            return recipe.knowledge(rows)
-        X, y, weight = rows
-        rounded_weights(weight, X.shape[0])  # raises what is wrong with them before they are cut
-        partitions = partition_arrays(X, y, weight, self.n_jobs, len(recipe.phi.steps))
-        return sum_partitions(recipe, partitions, self.n_jobs)
+            part = rows.knowledge(recipe, self.n_jobs)
+        elif self.n_jobs is None or is_on_device(rows[0]):
+            return recipe.knowledge(rows) if known is None else recipe.changed(known, rows, sign)
+        else:
+            X, y, weight = rows
+            rounded_weights(weight, X.shape[0])  # raises what is wrong before they are cut
+            partitions = partition_arrays(X, y, weight, self.n_jobs, len(recipe.phi.steps))
+            part = sum_partitions(recipe, partitions, self.n_jobs)
+        if known is None:
+            return part
+        return known + part if sign > 0 else known - part
 
     def _recipe(self, known: Knowledge | None = None) -> Recipe:
         """How rows become knowledge: as the parameters are set now, or as some of it was made."""

@@ -145,6 +145,13 @@ def blocks(n_rows: int, width: int) -> list[slice]:
     return list(map(slice, range(0, n_rows, size), [*range(size, n_rows, size), n_rows]))
 
 
+def chunks(rows: Any, size: int) -> list[Any]:
+    """Rows, given by a slice or by indices, a part at a time."""
+    if isinstance(rows, slice):
+        return [slice(i, min(i + size, rows.stop)) for i in range(rows.start, rows.stop, size)]
+    return [rows[i : i + size] for i in range(0, len(rows), size)]
+
+
 def fewest_steps(n_rows: int) -> float:
     """Columns of so many rows that vary by fewer steps than this are reported."""
     return _COARSE if n_rows > 2 else _COARSE / 4  # two rows may be close by chance

@@ -18,7 +18,9 @@ working_set   points far from the margin are not looked at all the time
 active_set    the points of a path, and the rare events
 follow        the loop, compiled: a direction, the first event, what it does
 cholesky      the factor of the margin set; kernel_cache, kernels, compiled
+margin        the system of the margin set, in one order of evaluation
 rows          training rows, found again by content or id; settings, the parameters
+core          what is compiled ahead
 
-Whatever imports `compiled` needs numba, so nothing is imported here.
+Whatever imports `compiled` needs numba, and `core` a C++ compiler: nothing is imported here.
 """

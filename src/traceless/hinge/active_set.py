@@ -31,7 +31,8 @@ from traceless.hinge.follow import (
     Path,
     Window,
 )
-from traceless.hinge.kernel_cache import KernelCache, Slots, sum_of_rows
+from traceless.hinge.kernel_cache import KernelCache, Slots
+from traceless.hinge.margin import sum_of_rows
 
 _SPARE = 128  # columns and rows of `packed` beyond those that a working set starts with
 

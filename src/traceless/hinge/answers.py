@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -14,9 +15,9 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge import multiclass, precomputed
 from traceless.hinge.groups import BLOCK
-from traceless.hinge.kernel_cache import sum_of_rows
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.machines import Classifier, Pair
+from traceless.hinge.margin import sum_of_rows
 from traceless.hinge.multiclass import Coefficients
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.settings import Settings, name_of
@@ -90,7 +91,10 @@ class SolvedModel:
             numbers = self._numbers()
             return [precomputed.values(X, numbers, numbers[at], c) + b for at, c, b in terms]
         used = np.unique(np.concatenate([at for at, _, _ in terms]))
-        support, out = np.ascontiguousarray(self.rows.X[used].T), np.zeros((len(terms), len(X)))
+        support, out = (
+            np.ascontiguousarray(self.rows.values(used).T),
+            np.zeros((len(terms), len(X))),
+        )
         step = max(1, BLOCK // max(1, len(used)))
         for start in range(0, len(X), step):
             part = slice(start, start + step)
@@ -144,9 +148,14 @@ class SolvedModel:
         rows, moves = self.rows, self.settings.machine.needs_all_rows
         if moves or not all(problem.spares() for problem in self.problems.values()):
             return rows.ids
-        decisive = self.settings.moves_gamma(rows.X, rows.weight)
+        decisive = self.moves_gamma.copy()
         decisive[self.support()[0]] = True
         return rows.ids[decisive]
+
+    @cached_property
+    def moves_gamma(self) -> NDArray[np.bool_]:
+        """The rows whose removal, each by itself, might change gamma."""
+        return self.settings.moves_gamma(self.rows.X, self.rows.weight)
 
     def dual_coef(self) -> Floats:
         """Coefficients of the support vectors in scikit-learn's layout."""

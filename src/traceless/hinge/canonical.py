@@ -33,8 +33,9 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.active_set import is_one_sided
 from traceless.hinge.groups import BLOCK, CEILING, MEASURED_AGAIN, PROMISE, Groups, Solution
-from traceless.hinge.kernel_cache import KernelCache, Slots, sum_of_rows
+from traceless.hinge.kernel_cache import KernelCache, Slots
 from traceless.hinge.kernels import Kernel, products
+from traceless.hinge.margin import sum_of_rows
 from traceless.hinge.solver import PathEnd
 from traceless.knowledge.training_rows import byte_order
 

@@ -1,4 +1,4 @@
-"""Cholesky factors of the margin set: one that points enter and leave, and one in a fixed order.
+"""The Cholesky factor of the margin set, which points enter and leave.
 
     RᵀR = A = K_MM + ρ 11ᵀ,     R upper triangular, its rows contiguous in memory
 
@@ -9,31 +9,20 @@ The bordered system of the margin set (Karasuyama & Takeuchi 2009, eq. 7)
 so two solves with A answer it. Adding ρ11ᵀ changes nothing on the constraint and makes a
 positive definite matrix of K_MM where that is singular along 1 only, as with linear kernels.
 
-A path updates its factor (`grow`, `delete`), with sums in any order. `MarginSystem` factors from
-scratch in one order of evaluation, so that canonical solutions have the same bits on every
-machine.
+Points enter and leave it by `grow` and `delete`, with sums in any order.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.hinge.compiled import compiled, compiled_loosely, inner
-from traceless.hinge.kernel_cache import sum_of_rows
-
-SOUND = 1e-14  # a pivot below this part of its diagonal belongs to a dependent point
-_DEPENDENT = 1e-12  # part of its norm² that a row must have of its own to be independent
-
-Places = NDArray[np.intp]
+from traceless.hinge.compiled import compiled, compiled_loosely
+from traceless.hinge.margin import SOUND
 
 # Places are counted in unsigned integers: numba lets others count from the end, and checks for it
 # at every access, which costs loops that do not start at 0 two thirds of their speed
-_ZERO, _ONE, _TWO, _THREE, _FOUR = (np.uint64(i) for i in range(5))
-_ROWS, _TILE = np.uint64(8), np.uint64(256)
+_ONE = np.uint64(1)
 
 
 @compiled
@@ -156,124 +145,3 @@ def bordered(
         size[j] = abs(x[j]) + abs(beta * z[j])
         x[j] -= beta * z[j]
     return float(beta + rho * q)
-
-
-# --- in one order of evaluation -----------------------------------------------------------------
-
-
-@compiled
-def _cholesky(A: Floats, limit: Floats) -> bool:
-    """A ← R with RᵀR = A, in place, upper triangle; False at the first pivot within its limit.
-
-    Rows are done eight at a time, so that the rest of A is read once for all of them, and in tiles
-    of columns for which these rows stay in the cache. Each entry of A loses the same products in
-    the same order as one row at a time.
-    """
-    n = np.uint64(len(A))
-    for start in range(_ZERO, n, _ROWS):
-        end = min(start + _ROWS, n)
-        for j in range(start, end):
-            row = A[j]
-            if not row[j] > limit[j]:
-                return False
-            root = np.sqrt(row[j])
-            row[j] = root
-            for i in range(j + _ONE, n):
-                row[i] /= root
-            for r in range(j + _ONE, end):
-                t, lower = row[r], A[r]
-                for i in range(r, n):
-                    lower[i] -= t * row[i]
-        for tile in range(end, n, _TILE):  # none where fewer than eight rows are left
-            last = min(tile + _TILE, n)
-            for r in range(end, last):
-                _lose(A, start, r, max(r, tile), last)
-    return True
-
-
-@inner
-def _lose(A: Floats, start: Any, r: Any, begin: Any, end: Any) -> None:
-    """A[r, i] -= Σ A[j, r] A[j, i] over eight rows j from `start` on, in order."""
-    j, out = start, A[r]
-    a, b, c, d = A[j], A[j + _ONE], A[j + _TWO], A[j + _THREE]
-    j += _FOUR
-    e, f, g, h = A[j], A[j + _ONE], A[j + _TWO], A[j + _THREE]
-    p, q, s, t, u, v, w, x = a[r], b[r], c[r], d[r], e[r], f[r], g[r], h[r]
-    for i in range(begin, end):
-        z = out[i] - p * a[i] - q * b[i] - s * c[i] - t * d[i]
-        out[i] = z - u * e[i] - v * f[i] - w * g[i] - x * h[i]
-
-
-@compiled
-def _pivots(A: Floats, picked: Places, L: Floats, left: Floats) -> int:
-    """How many rows of A are independent; `picked` begins with them, the largest pivot first.
-
-    L is scratch, and `left` the diagonal of A.
-    """
-    n, k = len(A), 0
-    while k < n:
-        p, most = -1, 0.0
-        for j in range(n):
-            if left[j] > most and left[j] > _DEPENDENT * A[j, j]:
-                p, most = j, left[j]
-        if p < 0:
-            break
-        row = L[k]
-        for j in range(n):
-            row[j] = A[p, j]
-        for q in range(k):
-            t = L[q, p]
-            for j in range(n):
-                row[j] -= t * L[q, j]
-        root = np.sqrt(most)
-        for j in range(n):
-            row[j] /= root
-            left[j] -= row[j] * row[j]
-        picked[k], left[p] = p, 0.0
-        k += 1
-    return k
-
-
-class MarginSystem:
-    """The bordered system of kernel values G, factored; `sound` is False where that failed."""
-
-    def __init__(self, G: Floats) -> None:
-        self.G = G
-        self.rho = self.shift(G)
-        self.R = G + self.rho
-        self.sound = bool(_cholesky(self.R, SOUND * self.R.diagonal()))
-
-    @staticmethod
-    def shift(G: Floats) -> float:
-        """ρ, the mean of the diagonal."""
-        mean = sum_in_order(np.ascontiguousarray(G.diagonal())) / len(G)
-        return mean if mean > 0.0 else 1.0
-
-    def solved(self, p: Floats, q: float) -> tuple[Floats, float]:
-        """The x and t with G x + t = p and 1ᵀx = q."""
-        k, ones, x = len(p), np.ones(len(p)), p.copy()
-        for z in (ones, x):
-            forward(self.R, k, z)
-            backward(self.R, k, z)
-        beta = (sum_in_order(x) - q) / sum_in_order(ones)
-        return x - beta * ones, beta + self.rho * q
-
-    def refined(self, p: Floats, q: float) -> tuple[Floats, float]:
-        """The same, with one step of refinement."""
-        x, t = self.solved(p, q)
-        rest = p - sum_of_rows(self.G, np.arange(len(p)), x, np.zeros(len(p))) - t
-        fix, lift = self.solved(rest, q - sum_in_order(x))
-        return x + fix, t + lift
-
-
-def sum_in_order(a: Floats) -> float:
-    """Σa, one after the other: `numpy.sum` adds in an order of its own."""
-    return float(np.add.accumulate(a)[-1]) if len(a) else 0.0
-
-
-def independent(G: Floats) -> Places:
-    """Places of a largest set of rows on which the system can be solved, in order."""
-    picked = np.zeros(len(G), dtype=np.intp)
-    A = G + MarginSystem.shift(G)
-    n = _pivots(A, picked, np.empty_like(A), A.diagonal().copy())
-    return np.sort(picked[:n])

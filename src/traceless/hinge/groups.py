@@ -13,9 +13,16 @@ from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.active_set import middle
-from traceless.hinge.cholesky import MarginSystem, Places, independent, sum_in_order
-from traceless.hinge.kernel_cache import KernelCache, Slots, gather, sum_of_rows
+from traceless.hinge.kernel_cache import KernelCache, Slots
 from traceless.hinge.kernels import products
+from traceless.hinge.margin import (
+    MarginSystem,
+    Places,
+    gather,
+    independent,
+    sum_in_order,
+    sum_of_rows,
+)
 
 _EPS = float(np.finfo(np.float64).eps)
 PROMISE = 1e-9  # the largest violation of a condition, unless rounding explains more

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.compiled import compiled, compiled_loosely, inner_loosely
 from traceless.hinge.kernels import Kernel, check_positive
+from traceless.hinge.margin import gather, sum_of_rows
 
 _SPARE = 64  # slots beyond those needed
 _LINES = 128  # lines at first, where the whole matrix does not fit
@@ -49,7 +50,6 @@ def _sum_of_rows(gram: Floats, rows: Slots, c: Floats, out: Floats) -> Floats:
 
 
 sum_of_rows_loosely = inner_loosely(_sum_of_rows)  # for `traceless.hinge.follow`
-sum_of_rows = compiled(_sum_of_rows)
 
 
 @compiled_loosely
@@ -69,20 +69,6 @@ def _set_columns(gram: Floats, columns: Slots, values: Floats, n: int) -> None:
         row = gram[i]
         for j in range(len(columns)):
             row[columns[j]] = values[j, i]
-
-
-@compiled
-def _gather(gram: Floats, lines: Slots, columns: Slots, order: Slots, out: Floats) -> None:
-    for i in range(len(lines)):
-        row, to = gram[lines[i]], out[i]
-        for j in range(len(order)):
-            to[order[j]] = row[columns[order[j]]]
-
-
-def gather(gram: Floats, lines: Slots, columns: Slots, out: Floats) -> Floats:
-    """Out_ij = gram[lines_i, columns_j], read in the order in which they are in memory."""
-    _gather(gram, lines, columns, np.argsort(columns), out)
-    return out
 
 
 class KernelCache:

@@ -10,97 +10,41 @@ columns that vary little around a large value would otherwise drown in its squar
 
 A BLAS product of rows is not the same for one row as for the same row in a batch. Here the
 sum over d is taken in the order of the columns, one multiplication and one addition after
-the other, for many points side by side; the exponential is a polynomial, as in
-`traceless.arithmetic.elementary`. So a value depends on its two rows alone, and k(a, b) = k(b, a).
+the other, for many points side by side (``src/core/kernels.cpp``); the exponential is a polynomial,
+as in `traceless.arithmetic.elementary`. So a value depends on its two rows alone, and
+k(a, b) = k(b, a).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from traceless.arithmetic.elementary import EXP, LN2_HIGH, LN2_LOW, LOG2_E, exponential
 from traceless.arithmetic.integers import Floats
-from traceless.hinge.compiled import compiled
+from traceless.hinge.core import core
 
-# unsigned, as in `cholesky`
-_ZERO, _ONE, _TWO, _THREE, _FOUR = (np.uint64(i) for i in range(5))
-_WIDTH, _DEPTH = np.uint64(128), np.uint64(16)  # points and columns of a tile: 16 kB
-_SERIES, _TERMS = np.array(EXP[::-1]), len(EXP)  # known to the compiler, which unrolls the sum
-_LOWEST = -700.0  # below, e^x counts as 0
-_POWERS = np.ldexp(1.0, np.arange(-1020, 1))  # 2^k at k + 1020
-
-
-@compiled
-def _sums(A: Floats, BT: Floats, out: Floats, squared: bool | None) -> None:
-    """Fill out[i, j] with Σ_d a_d b_d of A[i] and BT[:, j], or with Σ_d (a_d - b_d)² if `squared`.
-
-    Points are done in tiles and columns in blocks, which stay in the cache; each sum is still taken
-    in the order of the columns. What is None is known to the compiler: it only compiles the sum
-    that is needed.
-    """
-    n, width, d = np.uint64(BT.shape[1]), np.uint64(A.shape[1]), _ZERO
-    for start in range(_ZERO, n, _WIDTH):
-        end = min(start + _WIDTH, n)
-        for i in range(len(A)):
-            row = out[i]
-            for j in range(start, end):
-                row[j] = 0.0
-        for block in range(_ZERO, width, _DEPTH):
-            for i in range(len(A)):
-                row, d, stop = out[i], np.uint64(block), min(block + _DEPTH, width)
-                while d + _FOUR <= stop:
-                    p, q, r, s = A[i, d], A[i, d + _ONE], A[i, d + _TWO], A[i, d + _THREE]
-                    a, b, c, e = BT[d], BT[d + _ONE], BT[d + _TWO], BT[d + _THREE]
-                    d += _FOUR
-                    if squared is None:
-                        for j in range(start, end):
-                            row[j] = row[j] + p * a[j] + q * b[j] + r * c[j] + s * e[j]
-                    else:
-                        for j in range(start, end):
-                            t, u, v, w = p - a[j], q - b[j], r - c[j], s - e[j]
-                            row[j] = row[j] + t * t + u * u + v * v + w * w
-                while d < stop:
-                    p, a = A[i, d], BT[d]
-                    d += _ONE
-                    if squared is None:
-                        for j in range(start, end):
-                            row[j] += p * a[j]
-                    else:
-                        for j in range(start, end):
-                            row[j] += (p - a[j]) * (p - a[j])
-
-
-@compiled
-def _exponentials(x: Floats, factor: float, powers: Floats) -> None:
-    """Replace x by e^(factor x), in place, where that is at most 1."""
-    for j in range(len(x)):
-        v = max(factor * x[j], _LOWEST)
-        k = np.rint(v * LOG2_E)
-        r, t = (v - k * LN2_HIGH) - k * LN2_LOW, _SERIES[0]
-        for q in range(1, _TERMS):
-            t = t * r + _SERIES[q]
-        x[j] = t * powers[np.uint64(k + 1020.0)] if v > _LOWEST else 0.0
-
-
-def _tanh(x: Floats) -> Floats:
-    """The hyperbolic tangent, relative error below 1e-14: a continued fraction near 0."""
-    e = exponential(-2.0 * np.abs(x))
-    far = np.copysign((1.0 - e) / (1.0 + e), x)
-    near = np.minimum(x * x, 1.0)
-    below = np.full_like(x, 19.0)
-    for odd in range(17, 0, -2):
-        below = odd + near / below
-    return np.asarray(np.where(np.abs(x) < 0.75, x / below, far))
+_COMPUTED = ("rbf", "linear", "poly", "sigmoid")  # as in src/core/kernels.h
+_THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
+_WORTH = 2**26  # products that are worth more than starting threads
 
 
 def products(A: Floats, w: Floats) -> Floats:
     """Σ_d a_d w_d for each row a, the same bits in any batch."""
-    out = np.empty((1, len(A)))
-    _sums(np.ascontiguousarray(w)[None], np.ascontiguousarray(A.T), out, None)
-    return np.asarray(out[0])
+    return np.asarray(_computed("linear", w[None], A)[0])
+
+
+def _computed(name: str, A: Floats, B: Floats, *parameters: Any) -> Floats:
+    """Kernel values of the rows of two arrays."""
+    gamma, coef0, degree = parameters or (1.0, 0.0, 0)
+    out = np.empty((len(A), len(B)))
+    threads = _THREADS if A.size * len(B) > _WORTH else 1
+    A = np.ascontiguousarray(A)
+    core.kernel_values(_COMPUTED.index(name), gamma, coef0, degree, A, B, out, threads)
+    return out
 
 
 @dataclass(frozen=True)
@@ -142,28 +86,8 @@ class Kernel:
             return np.asarray(self.gram[np.ix_(A[:, 0].astype(np.intp), BT[0].astype(np.intp))])
         if self.name == "callable":
             return self._given(A, BT)
-        if self.name == "rbf" and self.gamma == 0:  # whatever the distance, infinity included
-            return np.ones((len(A), BT.shape[1]))
-        if self.centre is not None:
-            A, BT = A - self.centre, BT - self.centre[:, None]
-        out = np.empty((len(A), BT.shape[1]))
-        squared = True if self.name == "rbf" else None
-        _sums(np.ascontiguousarray(A), np.ascontiguousarray(BT), out, squared)
-        if self.name == "rbf":
-            _exponentials(out.reshape(-1), -float(self.gamma), _POWERS)
-        elif self.name != "linear":
-            out = self._of_products(out)
-        return out
-
-    def _of_products(self, sums: Floats) -> Floats:
-        """Kernel values from products of rows, of "poly" and "sigmoid"."""
-        base = float(self.gamma) * sums + float(self.coef0)
-        if self.name == "sigmoid":
-            return _tanh(base)
-        out = np.ones_like(base)
-        for _ in range(int(self.degree)):
-            out *= base
-        return out
+        A, B = self.centred(A), self.centred(BT.T)
+        return _computed(self.name, A, B, float(self.gamma), float(self.coef0), int(self.degree))
 
     def _given(self, A: Floats, BT: Floats) -> Floats:
         """Kernel values of the user's function, which gets copies of the rows."""
@@ -199,7 +123,7 @@ class Kernel:
             return np.array([self.values(a[None], a[None].T)[0, 0] for a in A])
         # what `values` says of a row and itself: columns in order, one addition after the other
         squares = np.asarray(np.cumsum(self.centred(A) ** 2, axis=1)[:, -1])
-        return squares if self.name == "linear" else self._of_products(squares)
+        return replace(self, centre=None).values(squares[:, None], np.ones((1, 1)))[:, 0]
 
 
 def check_positive(K: Floats, a: Floats, b: Floats) -> None:

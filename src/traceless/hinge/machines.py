@@ -118,7 +118,8 @@ class OneClass:
             return {}
         total, weight = self.nu * math.fsum(rows.weight), rows.weight
         with np.errstate(over="ignore"):  # who computes the kernel matrix says so
-            size = float(np.abs(kernel.diagonal(rows.X)).max())
+            # of the rows held, or with a row that is only left out to look: any unit would do
+            size = float(np.abs(kernel.diagonal(rows.held)).max())
         scale = _unit(min(total, float(weight.max())) * size)
         bounds, ones = _bounds(weight / scale), np.ones(len(rows))
         return {ALONE: Target(rows.ids, ones, bounds, 0.0 * ones, total / scale, scale)}

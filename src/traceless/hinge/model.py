@@ -93,7 +93,11 @@ class HingeModel(SolvedModel):
 
         Its values are those of the ends of paths where these have a b of their own.
         """
-        model = self.updated(None, gone, self.settings)
+        at = np.searchsorted(self.rows.ids, gone)
+        if len(gone) > 1 or self.moves_gamma[at].any() or self.kernel.name == "precomputed":
+            model = self.updated(None, gone, self.settings)
+        else:  # a kernel stays, and a centre may: with Σyα = 0 it is of no consequence
+            model = self._followed(self.rows.without(gone), self.settings, self.kernel)
         for problem in model.problems.values():
             problem.is_ahead = problem.tells_b and not problem.is_published
         return model

@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.active_set import is_one_sided
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
-from traceless.hinge.kernel_cache import KernelCache, Slots, gather
+from traceless.hinge.kernel_cache import KernelCache, Slots
 from traceless.hinge.kernels import Kernel
+from traceless.hinge.margin import gather
 from traceless.hinge.published import Held, SolvedProblem
 from traceless.hinge.solver import Factor, PathEnd, PathSolver
 from traceless.hinge.target import Target

@@ -66,7 +66,7 @@ class SolvedProblem:
         return self._rows_of(self.rows, self.ids)
 
     def _rows_of(self, rows: TrainingRows, ids: Integers) -> Floats:
-        return rows.X[np.searchsorted(rows.ids, ids // self.copies)]
+        return rows.values(np.searchsorted(rows.ids, ids // self.copies))
 
     def canonical(self) -> Canonical:
         """The solution that is published: a function of the data alone, or flagged.

@@ -21,10 +21,10 @@ from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.active_set import ActiveSet, is_one_sided
-from traceless.hinge.cholesky import SOUND
 from traceless.hinge.follow import ABSENT, INSIDE, MARGIN, OUTSIDE, PINNED, Event, follow
-from traceless.hinge.kernel_cache import KernelCache, Slots, gather
+from traceless.hinge.kernel_cache import KernelCache, Slots
 from traceless.hinge.kkt import TOLERANCE, Violation, measured, sampled, thorough
+from traceless.hinge.margin import SOUND, gather
 from traceless.hinge.smo import descend
 from traceless.hinge.working_set import close_working_set, open_working_set
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from traceless.hinge.active_set import ActiveSet
 from traceless.hinge.follow import INSIDE, OUTSIDE
-from traceless.hinge.kernel_cache import gather, sum_of_rows
+from traceless.hinge.margin import gather, sum_of_rows
 
 _SHORT = 0.02  # part of what is left of the path: it takes a full step as long
 _BOLD = 3.0  # how far beyond what is expected it is used: few points cross unseen

@@ -26,6 +26,7 @@ believed only if twofold arithmetic confirms that it is below -3 τ.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from traceless.knowledge.responses import Label, Task
     from traceless.knowledge.sums import Knowledge
 
-_LEAST, _MOST = Fraction(SMALLEST), Fraction(LARGEST)  # what one row can weigh
+_SMALLEST, _LARGEST = math.frexp(SMALLEST)[1] - 1, math.frexp(LARGEST)[1] - 1  # weights of a row
 _CACHE = 2**15  # numbers that are worked on together
 TWOFOLD = 100  # rows of a matrix that is worth the time (24 ms) of a second factorisation
 
@@ -72,23 +73,22 @@ def response_names(task: Task, responses: Sequence[Label]) -> list[str]:
 def check_sums(known: Knowledge) -> None:
     """Raise `NotLearnedError` if no rows have such counts and weights, or such sums."""
     names, J = response_names(known.task, known.responses), known.n_outputs
-    totals: Sequence[Fraction | None]
-    if known.task != "regression":
-        empty = [not known.of_class(k).any() for k in range(len(names))]
-        totals = known.class_totals
-    else:
+    totals: Sequence[int] = known.class_weights.tolist()  # in units of 2^-weight_bits
+    if known.task == "regression":
         biased = known.specification["features"].get("bias") is True
-        weight = Fraction(int(known.total[J - 1, J - 1]), 1 << known.weight_bits)
-        empty, totals = [not known.total.any()], [weight if biased else None]
+        totals = [int(known.total[J - 1, J - 1])] if biased else []
     check_counts(names, known.counts)
     if known.task == "multilabel" and max(known.counts) > known.n_samples:
         raise NotLearnedError(_impossible("more rows with a label than there are"))
-    for name, n, total, nothing in zip(names, known.counts, totals, empty, strict=True):
-        if not n and not nothing:
+    for k, (name, n) in enumerate(zip(names, known.counts, strict=True)):
+        own = known.total if known.task == "regression" else known.of_class(k)
+        if not n and own.any():
             raise NotLearnedError(_impossible(f"sums without rows for {name}"))
-        if total is not None and not n * _LEAST <= total <= n * _MOST:
-            said = f"{n} rows that weigh {float(total):g}"
-            raise NotLearnedError(_impossible(f"{name}: {said}"))
+    for name, n, total in zip(names, known.counts, totals, strict=False):
+        least, most = n << known.weight_bits, total << -_SMALLEST
+        if not least <= most or total > least << _LARGEST:
+            weight = float(Fraction(total, 1 << known.weight_bits))
+            raise NotLearnedError(_impossible(f"{name}: {n} rows that weigh {weight:g}"))
     if not all(map(can_be_semidefinite, _without_bias(known))):
         raise NotLearnedError(_impossible("their matrix has a negative eigenvalue"))
 
@@ -166,7 +166,9 @@ def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
         part *= scale
         part *= scale[rows, None]
         near = np.flatnonzero(np.abs(part) > 1 - 1e-12)  # of one axis: many times faster
-        pairs.append((near // len(G) + start, near % len(G)))
+        i, j = near // len(G) + start, near % len(G)
+        if (i != j).any():
+            pairs.append((i, j))
     return C, pairs
 
 

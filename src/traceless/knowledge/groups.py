@@ -247,7 +247,7 @@ class GroupRecipe(Recipe):
             heavy = None if weights is None else np.ldexp(weights[rows], bits)
             squares = np.einsum("ij,ij->i", Z, Z) * (1.0 if heavy is None else heavy)
             energy += np.bincount(group[rows], squares, len(sums))
-            core.group_gram(Z, heavy, group[rows], sums)
+            core.add_rows(Z, heavy, group[rows], sums)
         return np.flatnonzero(~(energy <= _INT64))
 
 

@@ -35,6 +35,7 @@ class Responses:
 
     names: tuple[Label, ...]
     counts: tuple[int, ...]
+    has_classes = False  # one for each row
     _codes: NDArray[Any]
 
     def __len__(self) -> int:
@@ -51,6 +52,8 @@ class Responses:
 
 class Classes(Responses):
     """Responses of a classification: 1 in the column of the row's class."""
+
+    has_classes = True
 
     def __init__(self, y: Any, weights: Floats | None) -> None:
         y = np.asarray(y)
@@ -86,6 +89,10 @@ class Classes(Responses):
     def _label_hashes(self) -> Bytes:
         hashes = b"".join([sha256(label_bytes(name)).digest() for name in self.names])
         return np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)
+
+    def numbers(self, rows: Any) -> Any:
+        """The numbers of the classes of some rows."""
+        return self._class[rows]
 
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each class, in order."""
@@ -168,8 +175,10 @@ def _sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
         if any(isinstance(v, bool | np.bool_) for v in one_of_each):  # 1 == True
             check_one_type(tuple(map(label_of, one_of_each)))
     try:
+        if len(y) <= _PART:
+            return np.unique(y)
         found = [np.unique(y[start : start + _PART]) for start in range(0, len(y), _PART)]
-        return np.unique(np.concatenate([y[:0], *found]))
+        return np.unique(np.concatenate(found))
     except TypeError as error:
         raise TypeError(f"Class labels must be of one sortable type: {error}.") from None
 

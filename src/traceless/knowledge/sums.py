@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,44 @@ class Recipe:
 
     def knowledge(self, rows: Rows) -> Knowledge:
         """The knowledge of rows in memory, gathered in chunks."""
+        return self._known(self._gathering(rows))
+
+    def changed(self, known: Knowledge, rows: Rows, sign: int) -> Knowledge:
+        """Some knowledge with rows in memory added to it (sign 1), or taken out of it (-1)."""
+        gathering, join = self._gathering(rows), operator.add if sign > 0 else operator.sub
+        ours, prints, names = gathering.responses, gathering.fingerprint, known.responses
+        several = self.task == "classification"
+        if (
+            gathering.are_few
+            and (union(names, ours.names) if several else ours.names) == names
+            and (known.specification, known.classwise) == (self.specification, self.classwise)
+            and (known.fingerprint is None) == (prints is None)
+            and not isinstance(known.total, Wide)
+        ):
+            places, total = in_both(ours.names, names)[1], known.total.copy()
+            if gathering.add_to(total, places, known.weight_bits, sign):
+                counts, lanes = np.array(known.counts), known.fingerprint
+                counts[places if several else ...] += sign * np.array(ours.counts)
+                if prints is not None:
+                    lanes = _read_only(join(lanes, prints.lanes))
+                after = replace(known, total=_read_only(total), fingerprint=lanes)
+                return replace(after, counts=tuple(counts.tolist()))._canonical()
+        return cast("Knowledge", join(known, self._known(gathering)))
+
+    def _known(self, gathering: Gathering) -> Knowledge:
+        prints, responses = gathering.fingerprint, gathering.responses
+        return Knowledge(
+            dict(self.specification),
+            self.task,
+            responses.names,
+            responses.counts,
+            _read_only(gathering.sums(self.classwise)),
+            -gathering.unit,
+            None if prints is None else prints.lanes,
+        )._canonical()
+
+    def _gathering(self, rows: Rows) -> Gathering:
+        """Rows in memory, checked and ready to be gathered."""
         X, y, sample_weight = rows
         X = X if self.device is None else sent_rows(X, self.device)
         y = labels_there(X, y) if self.task == "classification" else y
@@ -122,16 +160,7 @@ class Recipe:
             from traceless.knowledge.tensor_gathering import TensorGathering  # and torch with it
 
             kind = TensorGathering
-        gathering = kind(self.phi, X, responses, weights, prints, self.verbose)
-        return Knowledge(
-            dict(self.specification),
-            self.task,
-            responses.names,
-            responses.counts,
-            _read_only(gathering.sums(self.classwise)),
-            -gathering.unit,
-            None if prints is None else prints.lanes,
-        )._canonical()
+        return kind(self.phi, X, responses, weights, prints, self.verbose)
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,9 +389,13 @@ class Knowledge(saving.Savable):
 
         Of several labels for each row: the same of those with each label, and of all.
         """
+        return tuple([Fraction(n, 1 << self.weight_bits) for n in self.class_weights.tolist()])
+
+    @property
+    def class_weights(self) -> Integers:
+        """The same in units of 2^-weight_bits; for a regression Σωy² of each target."""
         J = self.n_outputs
-        totals = self.total[:, J, J] if self.classwise else self.total.diagonal()[J:]
-        return tuple([Fraction(int(n), 1 << self.weight_bits) for n in totals])
+        return np.asarray(self.total[:, J, J] if self.classwise else self.total.diagonal()[J:])
 
     @cached_property
     def gram(self) -> Sums:

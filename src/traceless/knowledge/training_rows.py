@@ -67,20 +67,23 @@ class TrainingRows:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, width)
-        In the form of `plain_values`.
+    held : ndarray or CSR matrix of shape (n, width)
+        Values in the form of `plain_values`.
     y : ndarray of shape (n,) or (n, n_targets)
     weight : ndarray of shape (n,)
         Above 0.
     ids : ndarray of shape (n,)
     next_id : int
+    at : ndarray, optional
+        Where the values are in `held`, if that has others too.
     """
 
-    X: Floats
+    held: Floats
     y: NDArray[Any]
     weight: Floats
     ids: Integers
     next_id: int
+    at: Integers | None = None
 
     @classmethod
     def of(
@@ -93,6 +96,15 @@ class TrainingRows:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """Values of the rows."""
+        return self.held if self.at is None else self.held[self.at]
+
+    def values(self, places: Integers) -> Floats:
+        """Values of some rows."""
+        return self.held[places if self.at is None else self.at[places]]
 
     @cached_property
     def classes(self) -> NDArray[Any]:
@@ -164,6 +176,13 @@ class TrainingRows:
         if "classes" in known and rows._has_classes(self.classes, self.y[gone], y):
             vars(rows)["classes"] = self.classes
         return rows
+
+    def without(self, ids: Integers) -> TrainingRows:
+        """These rows less some, only to be looked at: values are not copied."""
+        kept = np.flatnonzero(~np.isin(self.ids, ids))
+        at = kept if self.at is None else self.at[kept]
+        parts = self.y[kept], self.weight[kept], self.ids[kept]
+        return TrainingRows(self.held, *parts, self.next_id, at)
 
     def _has_classes(self, before: NDArray[Any], gone: NDArray[Any], new: NDArray[Any]) -> bool:
         """Whether the classes are those from before some labels went and new ones came."""

@@ -21,7 +21,7 @@ from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.splits import Indices, as_slice
 from traceless.parameters import positive
-from traceless.solvers.centring import shifted, shifted_right_side, whole_means
+from traceless.solvers.centring import shifted, whole_means
 from traceless.solvers.ridge import Penalty, Ridge
 from traceless.solvers.solve import solve
 from traceless.transaction import apart
@@ -184,8 +184,7 @@ class Dataset:
         if not ridge.is_free:
             return System(S, Q, ridge, None)
         shift = whole_means(S)
-        moved = shifted(S, shift), shifted_right_side(Q, shift)
-        return System(*moved, ridge, shift.astype(np.float64))
+        return System(*shifted(S, Q, shift), ridge, shift.astype(np.float64))
 
     def in_units(self, scores: Floats, total: Knowledge) -> Floats:
         """Scores of the integer model as an estimator returns them."""

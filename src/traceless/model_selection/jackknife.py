@@ -102,7 +102,7 @@ def leave_one_out(
     True
     """
     if isinstance(estimator, PathMachine):
-        return _leave_one_out_by_path(estimator, X, y, sample_weight)
+        return _answers_by_path(estimator, X, y, sample_weight)[0]
     data = Dataset.for_closed_form("leave_one_out", estimator, X, y, sample_weight)
     total = data.total()
     return data.in_units(leave_one_out_scores(data, total)[1], total)
@@ -139,7 +139,7 @@ def influence(
     [3, 77]
     """
     by_path = isinstance(estimator, PathMachine)
-    answers = _answers_by_path if by_path else _answers_in_closed_form
+    answers = _influence_by_path if by_path else _answers_in_closed_form
     held_out, fitted, targets = answers(estimator, X, y, sample_weight)
     return Influence(held_out, held_out - fitted, _margin(held_out, targets))
 
@@ -167,7 +167,7 @@ def _answers_in_closed_form(
     return held_out, fitted, data.in_units(data.targets(np.arange(len(data)), total), total)
 
 
-def _answers_by_path(
+def _influence_by_path(
     estimator: PathMachine, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Floats, Floats, NDArray[Any]]:
     """Held-out answers, those of the model of all rows, and the targets."""
@@ -176,28 +176,32 @@ def _answers_by_path(
             f"influence compares answers with labels, and {type(estimator).__name__} has none: "
             "leave_one_out has the decision values that rows get from all others."
         )
-    model = clone(estimator).fit(X, y, sample_weight)
-    held_out = _leave_one_out_by_path(estimator, X, y, sample_weight)
+    held_out, fitted, model = _answers_by_path(estimator, X, y, sample_weight)
     if is_regressor(model):
-        return held_out, model.predict(X), np.asarray(y, dtype=np.float64)
+        return held_out, fitted, np.asarray(y, dtype=np.float64)
     own = np.asarray(y)[:, None] == model.classes_
     if own.shape[1] > 2 and own.shape != held_out.shape:
         raise ValueError(
             "influence needs a decision value of each class, and with "
             "decision_function_shape='ovo' there is one of each pair: set it to 'ovr'."
         )
-    return held_out, model.decision_function(X), own
+    return held_out, fitted, own
 
 
-def _leave_one_out_by_path(estimator: PathMachine, X: Any, y: Any, sample_weight: Any) -> Floats:
-    """Answers to each row by the model of all others; only decisive rows take a path."""
+def _answers_by_path(
+    estimator: PathMachine, X: Any, y: Any, sample_weight: Any
+) -> tuple[Floats, Floats, PathMachine]:
+    """Answers to each row by the model of all others, those of the model of all, and that model.
+
+    Only decisive rows take a path.
+    """
     method = "predict" if is_regressor(estimator) else "decision_function"
     folds = PathFolds(estimator, (X, y, None), LeaveOneOut(), sample_weight)
-    if folds.whole is None:
-        touched, values = np.arange(len(folds.y)), []
-    else:
-        touched = np.flatnonzero(np.isin(folds.whole.last_ids_, folds.whole._decisive_ids()))
-        values = list(getattr(folds.whole, method)(folds.X))
+    whole = folds.whole or clone(estimator).fit(folds.X, folds.y, sample_weight)
+    fitted = getattr(whole, method)(folds.X)
+    touched, values = np.arange(len(folds.y)), list(fitted)
+    if folds.whole is not None:
+        touched = np.flatnonzero(np.isin(whole.last_ids_, whole._decisive_ids()))
     for k in progress(touched.tolist(), "leaving one out", bool(folds.estimator.verbose)):
         values[k : k + 1] = [folds.answers(k, method)[0]]
-    return np.array(values)
+    return np.array(values), fitted, whole

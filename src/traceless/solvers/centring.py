@@ -35,17 +35,13 @@ def whole_means(S: Any) -> Integers:
     return np.asarray(m.astype(np.int64))
 
 
-def shifted(S: Any, m: Integers) -> Sums:
-    """Σφ'φ'ᵀ of the features φ' = φ - m, where the last of φ is 1."""
+def shifted(S: Any, Q: Sums, m: Integers) -> tuple[Sums, Integers]:
+    """Σφ'φ'ᵀ and Σφ'y of the features φ' = φ - m, where the last of φ is 1."""
     limbs = np.ascontiguousarray(as_limbs(as_sums(S)))
-    return made(S.shape, lambda out: core.centred(limbs, m, out))
-
-
-def shifted_right_side(Q: Sums, m: Integers) -> Integers:
-    """Σφ'y of the features φ' = φ - m, from Σφy."""
-    if not isinstance(Q, Wide) and Q.dtype == np.int64 and _size(Q) * (_size(m) + 1) < _FITS:
-        return np.asarray(Q - m[:, None] * Q[-1])
-    return np.asarray(wide(Q) - wide(m)[:, None] * wide(Q[-1]))
+    moved = made(S.shape, lambda out: core.centred(limbs, m, out))
+    if isinstance(Q, Wide) or Q.dtype != np.int64 or not _size(Q) * (_size(m) + 1) < _FITS:
+        Q, m = wide(Q), wide(m)
+    return moved, np.asarray(Q - m[:, None] * Q[-1])
 
 
 def _size(a: Integers) -> int:

@@ -77,7 +77,7 @@ class Cholesky:
         self,
         add: Rows | Any | None,
         forget: Rows | Any | None,
-        gather: Callable[[Any], Knowledge],
+        change: Callable[[Knowledge, Any, int], Knowledge],
         certain: bool = False,
     ) -> Cholesky:
         """The solver after a change; this one stays what it was.
@@ -85,17 +85,16 @@ class Cholesky:
         Parameters
         ----------
         add, forget : rows or a source of rows, or None
-        gather : callable
-            Makes the knowledge of rows, or of a source.
+        change : callable
+            Makes of some knowledge that with rows of a source, or in memory (1), or without (-1).
         certain : bool
             Whether the rows to be forgotten are known to be held, so that sums need no check.
         """
         known = self.knowledge()
-        if add is not None:
-            known = known + gather(add)
-        if forget is not None:
-            known = known - gather(forget)
-            known = known if certain else known.check_possible()
+        for rows, sign in ((add, 1), (forget, -1)):
+            known = known if rows is None else change(known, rows, sign)
+        if forget is not None and not certain:
+            known.check_possible()
         return type(self)(self.recipe, known)
 
     def coefficients(

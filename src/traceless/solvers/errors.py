@@ -208,7 +208,8 @@ def residual_squares(known: Knowledge, solution: Coefficients) -> list[Fraction]
     if solution.shift is not None:  # the same function of codes that are not shifted
         D[-1] -= (wide(solution.shift)[:, None] * D).sum(axis=0)
     product = np.zeros((len(S) + len(limbs(D)) + 1, *D.shape), np.uint64)  # - S D
-    core.subtract_product(product, S, limbs(D), limbs(1), 1)
+    as_it_is, none = np.zeros(D.shape[1], np.int64), np.zeros((1, len(S[0])), np.uint64)
+    core.residual(product, as_it_is, S, limbs(D), none[:0], limbs(1), none, 1)
     squares = (yy << 2 * E) - (D * ((Q << E + 1) + integers(product))).sum(axis=0)
     return [Fraction(int(v), 1 << 2 * E) for v in squares]
 

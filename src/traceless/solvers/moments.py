@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 from traceless.arithmetic.integers import Floats, Sums
 from traceless.exceptions import ConditionError
 from traceless.features.feature_map import BoundMap
-from traceless.solvers.centring import shifted, shifted_right_side, whole_means
+from traceless.solvers.centring import shifted, whole_means
 from traceless.solvers.ridge import Penalty
 
 if TYPE_CHECKING:
@@ -156,5 +156,5 @@ def moments(
 def in_floats(S: Sums, V: Sums, m: NDArray[np.int64] | None) -> tuple[Floats, Floats]:
     """Σωφφᵀ and Σωφrᵀ, in steps, counted from m where it is given."""
     if m is not None:
-        S, V = shifted(S, m), shifted_right_side(V, m)
+        S, V = shifted(S, V, m)
     return S.astype(np.float64), V.astype(np.float64)

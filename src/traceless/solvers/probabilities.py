@@ -59,6 +59,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from traceless.arithmetic.core import core
 from traceless.arithmetic.elementary import exponential, logarithm
 from traceless.arithmetic.integers import Floats
 from traceless.features.feature_map import BoundMap
@@ -165,8 +166,11 @@ class Discriminant:
 
     @cached_property
     def _centers(self) -> Floats:
-        """AM of the class means, a row for each coordinate, where all classes share A."""
-        return _times(self.whitenings[0][0], self.means.T)
+        """AM of the class means, a row for each, where all classes share A."""
+        A, moved = self.whitenings[0][0], self.means.T[0] * self.whitenings[0][0][:, :1]
+        for j in range(1, len(A)):
+            moved[j:] += self.means.T[j] * A[j:, j, None]
+        return np.ascontiguousarray(moved.T)
 
     @property
     def exponent(self) -> float:
@@ -199,20 +203,10 @@ class Discriminant:
 
     def _of_many(self, z: Floats) -> Floats:
         (A, half_volume), M = self.whitenings, self.means
-        distances = np.zeros((len(M), z.shape[1]))
         if len(A) == 1:
-            half_volume, difference = np.zeros(1), np.empty_like(distances)
-            for own, centers in zip(_times(A[0], z), self._centers, strict=True):
-                np.subtract(own, centers[:, None], out=difference)
-                difference *= difference
-                distances += difference
-        else:
-            moved, difference, products = np.empty((3, *z.shape))
-            for c in range(len(M)):
-                np.subtract(z, M[c][:, None], out=moved)
-                _times(A[c], moved, difference, products)
-                difference *= difference
-                distances[c] = _added(difference)
+            half_volume, M = np.zeros(1), self._centers
+        distances = np.empty((len(M), z.shape[1]))
+        core.distances(np.ascontiguousarray(z), A, M, distances)
         return -self.exponent * logarithm(1.0 + distances / NU) - half_volume[:, None]
 
 
@@ -331,17 +325,6 @@ def contrasts(F: Floats) -> Floats:
     for j in range(1, F.shape[1]):
         out[:, j - 1] = (before - j * F[:, j]) / np.sqrt(j * (j + 1.0))
         before = before + F[:, j]
-    return out
-
-
-def _times(
-    A: Floats, z: Floats, out: Floats | None = None, products: Floats | None = None
-) -> Floats:
-    """Az for a lower triangle A, the same for a column in any batch; memory may be given."""
-    out, products = (np.empty_like(z) if a is None else a for a in (out, products))
-    np.multiply(z[0], A[:, :1], out=out)
-    for j in range(1, len(A)):
-        out[j:] += np.multiply(z[j], A[j:, j, None], out=products[j:])
     return out
 
 

@@ -65,6 +65,7 @@ _TWOFOLD = 4096  # features up to which a factor of twofold numbers is made: a m
 _THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
 _WORTH = 2**22  # products that are worth more than starting threads
 _HUGE = np.finfo(np.float64).max
+_ONE = limbs(1)
 _LEAST = 1e-300  # a bound is never rounded to 0
 _U = 2.0**-53
 
@@ -135,7 +136,7 @@ def weighted(parts: Sequence[Any], weights: Sequence[float]) -> tuple[Limbs, tup
     total = np.zeros((size // 64 + 1, *several[0].shape[1:]), dtype=np.uint64)
     J = total.shape[1]
     for S, w in zip(several, whole, strict=True):
-        core.advance(total, np.zeros(J, np.int64), np.ascontiguousarray(S), _same(w, J))
+        core.advance(total, np.zeros(J, np.int64), np.ascontiguousarray(S), limbs(w))
     return total, whole, unit.bit_length() - 1
 
 
@@ -200,35 +201,36 @@ class _System:
 
     def _expanded(self, factor: _Factor | _Twofold, Q: Integers, intercept: bool) -> Floats:
         """Z, digit by digit."""
-        (J, K), e, far = Q.shape, self.e[:, None], self._far
+        (J, K), e, far = Q.shape, self.e[:, None], _bits(self.m) + len(Q).bit_length()
         R = _room(np.zeros((1, J, K), np.uint64), _bits(Q) + self.weight.bit_length() + far + 1)
-        core.advance(R, np.zeros(K, np.int64), _limbs(Q), _same(self.weight, J))
+        core.advance(R, np.zeros(K, np.int64), _limbs(Q), limbs(self.weight))
         V, x = self._leading(R)
         bound, places = self.bound(np.abs(V[0]), x - self.places)
         # where coefficients are large, first digits count 2^extra: A is multiplied by as much
         extra = max(0, int((np.frexp(bound)[1] + places).max()) - _DIGIT)
-        weight, ridge, down = self.weight << extra, limbs(self.whole << extra), self.places + extra
-        size = max(64 * len(self.S) + weight.bit_length(), 64 * len(ridge)) + 64 + far
-        found, smallest = _Solution(self, Q.shape, intercept, extra), np.full((2, K), 2**62)
+        weight, ridge = limbs(self.weight << extra), limbs(self.whole << extra)
+        down, size = self.places + extra, 64 * max(len(self.S) + len(weight), len(ridge)) + 64 + far
+        found, smallest = _Solution(self, Q.shape, intercept, extra, far), np.full((2, K), 2**62)
+        threads, moved = _THREADS if self.S.size * K > _WORTH else 1, bool(self.m.any())
         for step in itertools.count(1):
-            y, x = factor.solve(V) / self.mantissa, x - down
-            tops = np.where(y == 0, -(2**30), np.frexp(y)[1])
-            own = (tops - e).max(axis=0) + x
-            sizes = np.array([own, tops.max(axis=0) + x]) - found.E
-            gains = (smallest - sizes >= _LEAST_GAIN).any(axis=0)
-            if not (np.isfinite(y).all() and gains.all() and own.max() <= 62):
+            y, x, K = factor.solve(V) / self.mantissa, x - down, len(x)
+            tops, s = np.empty((2, K), np.int64), np.empty(K, np.int64)
+            D, last = np.empty((1, J, K), np.uint64), np.empty((2, K), np.uint64)
+            d = D[0].view(np.int64)
+            fit = core.digits(y, self.e, self.m, x, _DIGIT, tops, s, d, last)
+            if not fit or not (smallest - (tops - found.E) >= _LEAST_GAIN).any(axis=0).all():
                 raise LinAlgError
-            smallest = np.minimum(smallest, sizes)
-            s = np.where(own < -(2**29), _DIGIT, np.maximum(_DIGIT - own, 0))
-            places = np.maximum(x + s - e, -2000)
-            d = np.ascontiguousarray(np.rint(np.ldexp(y, places)).astype(np.int64))
-            found.extend(s, d)
-            rest = None if step <= _LOOK else factor.rest(V, np.ldexp(d, -places) * self.mantissa)
+            smallest = np.minimum(smallest, tops - found.E)
+            found.extend(s, D, last)
+            rest = None
+            if step > _LOOK:
+                c = np.ldexp(d, -np.maximum(x + s - e, -2000)) * self.mantissa
+                rest = factor.rest(V, c)
             if rest is not None and found.decides(rest, x + s):
                 return found.Z
             R = _room(R, max(int((x + s).max()) + down + int(self.e.max()) + far, size) + far + 2)
-            core.advance(R, s, _limbs(-d), ridge)
-            self._subtract(R, d, weight)
+            last = last if moved else last[:0]
+            core.residual(R, s, self.S, D, last, weight, ridge, threads)
             V, x = self._leading(R)
             if step >= _LOOK:
                 if rest is None and found.decides(np.abs(V[0]), x - down):
@@ -237,27 +239,6 @@ class _System:
                 smallest, x = smallest[:, left], x[left]
                 R, V = np.ascontiguousarray(R[..., left]), V[..., left]
         raise AssertionError
-
-    @property
-    def _far(self) -> int:
-        """Bits by which m·d is longer than d."""
-        return _bits(self.m) + len(self.m).bit_length()
-
-    def as_they_were(self, d: Integers) -> Integers:
-        """d_b - m·d: what digits are for b, when features are not shifted."""
-        moved, m = np.zeros((3, 1, d.shape[1]), np.uint64), self.m.view(np.uint64)[None, None]
-        core.subtract_product(moved, m, _limbs(d), limbs(1), 1)
-        return np.asarray(wide(d[-1:]) + integers(moved))
-
-    def _subtract(self, R: Limbs, d: Integers, weight: int) -> None:
-        """R ← R - w S d, of features as they were, for digits of shifted ones."""
-        if self.m.any():
-            column = np.ascontiguousarray(self.S[:, :, -1:])
-            core.subtract_product(R, column, limbs(self.as_they_were(d)), limbs(weight), 1)
-            d = d.copy()
-            d[-1] = 0
-        threads = _THREADS if self.S.size * d.shape[1] > _WORTH else 1
-        core.subtract_product(R, self.S, _limbs(d), limbs(weight), threads)
 
     def _leading(self, R: Limbs) -> tuple[Floats, NDArray[np.int64]]:
         """2^-e R' in two floats V, and exponents x of columns: 2^-e R' = V 2^x."""
@@ -285,22 +266,22 @@ class _Solution:
     """X 2^-E, and what is decided of it: columns that are leave X."""
 
     def __init__(
-        self, system: _System, shape: tuple[int, int], intercept: bool, extra: int
+        self, system: _System, shape: tuple[int, int], intercept: bool, extra: int, far: int
     ) -> None:
-        (J, K), self.system, self.intercept = shape, system, intercept
+        (J, K), self.system, self.intercept, self.far = shape, system, intercept, far
         self.X, self.moved = (np.zeros((1, n, K), np.uint64) for n in (J, 1))
         self.E, self.bits, self.columns = np.full(K, -extra), 63, np.arange(K)
         self.cramer = int((2 * system.e + 3 + system.places).sum())  # of det A, or more
         self.Z = np.full((J + intercept, K), np.nan)
 
-    def extend(self, s: NDArray[np.int64], d: Integers) -> None:
-        """X ← 2^s X + d, for the intercept of features as they were too."""
+    def extend(self, s: NDArray[np.int64], D: Limbs, last: Limbs) -> None:
+        """X ← 2^s X + D, and with `last` for the intercept of features as they were."""
         self.E, self.bits = self.E + s, self.bits + int(s.max()) + 1
         self.X = _room(self.X, self.bits)
-        core.advance(self.X, s, _limbs(d), _same(1, len(d)))
+        core.advance(self.X, s, D, _ONE)
         if self.intercept:
-            self.moved = _room(self.moved, self.bits + self.system._far)
-            core.advance(self.moved, s, limbs(self.system.as_they_were(d)), _same(1, 1))
+            self.moved = _room(self.moved, self.bits + self.far)
+            core.advance(self.moved, s, last[:, None], _ONE)
 
     def decides(self, rest: Floats, height: NDArray[np.int64]) -> bool:
         """Whether all is decided, for 2^-e |R| ≤ rest 2^height."""
@@ -381,11 +362,6 @@ def _limbs(S: Any) -> Limbs:
     elif S.dtype == object:
         S = limbs(S)
     return S if S.strides[-1] == S.itemsize else np.ascontiguousarray(S)
-
-
-def _same(value: int, J: int) -> Limbs:
-    """One number in limbs, for each of J rows."""
-    return np.ascontiguousarray(np.repeat(limbs(value)[:, None], J, axis=1))
 
 
 def _bits(a: Integers) -> int:

@@ -36,7 +36,7 @@ from traceless.features.feature_map import BoundMap
 from traceless.knowledge.feasibility import check_counts, response_names
 from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
-from traceless.solvers.centring import shifted, shifted_right_side, whole_means
+from traceless.solvers.centring import shifted, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.equations import Equations, mended, polished
@@ -232,7 +232,7 @@ class Woodbury(Cholesky):
         self,
         add: Rows | Any | None,
         forget: Rows | Any | None,
-        gather: Callable[[Any], Knowledge],
+        change: Callable[[Knowledge, Any, int], Knowledge],
         certain: bool = False,
     ) -> Cholesky:
         """The solver after a change; this one is what it was.
@@ -241,10 +241,10 @@ class Woodbury(Cholesky):
         """
         sides = [(sign, rows) for rows, sign in ((add, 1), (forget, -1)) if rows is not None]
         if not all(isinstance(rows, tuple) for _, rows in sides):
-            return super().updated(add, forget, gather, certain)
+            return super().updated(add, forget, change, certain)
         L = sum(rows[0].shape[0] for _, rows in sides)
         if self.has_knowledge and not worth_updating(len(self.recipe.phi.steps), L):
-            return super().updated(add, forget, gather, certain)
+            return super().updated(add, forget, change, certain)
         return self._after(
             [QueuedRows.of(self.recipe, rows, sign) for sign, rows in sides], certain
         )
@@ -328,8 +328,7 @@ class Woodbury(Cholesky):
                 weights = [np.ones(len(X)) if w is None else w for X, _, w in several]
                 sides.append((sign, (X, y, np.concatenate(weights))))
         for sign, rows in sides:
-            part = self.recipe.knowledge(rows)
-            known = known + part if sign > 0 else known - part
+            known = self.recipe.changed(known, rows, sign)
         return known
 
     def _drop_empty_classes(self) -> None:
@@ -417,7 +416,7 @@ def _equations(known: Knowledge, steps: Floats, offset: Floats) -> Equations:
     unit = 2.0**-known.weight_bits
     gram, right = known.feature_gram, known.response_sums
     if m.any():
-        gram, right = shifted(gram, m), shifted_right_side(right, m)
+        gram, right = shifted(gram, right, m)
     S = np.asfortranarray(gram.astype(np.float64))
     S *= unit
     return Equations(S, steps, right.astype(np.float64) * (steps[:, None] * unit))

@@ -1,23 +1,26 @@
 """The chain of entries: what each of them must be, given the one before.
 
-    previous = hash of the entry before        digests, roots and rows continue those before
+    digests, roots and rows continue those of the entry before
     rows held = rows held before + added - removed
     rows that wait = those before + rows (queue), - rows (cancel), or none (the queue is forgotten)
 
-An entry is signed with the key that the store was made with, or that the last change of keys named.
+An entry is signed with the key that the store was made with, or that the last change of keys named,
+and so are the heads of the log, whose roots are those of the entries.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from reprlib import repr as brief
 from typing import Any
 
 from traceless.exceptions import StoreError
+from traceless.store.checkpoint import Head
 from traceless.store.entries import Entry, hash_of
+from traceless.store.merkle import Tree
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _SAME_MODEL = ("queue", "cancel", "key")  # they neither add nor remove rows
@@ -41,6 +44,10 @@ class Chain:
         The public keys, and the number of the first entry that each has signed.
     ids : dict
         The hash over the ids of each change, by the number of its entry.
+    nodes : dict
+        Of the Merkle tree of the entries.
+    misdated : list of int
+        Entries whose time is before that of an earlier entry: one of the two clocks was wrong.
     """
 
     last: Entry | None = None
@@ -49,10 +56,22 @@ class Chain:
     waiting: dict[int, tuple[str | None, int]] = field(default_factory=dict)
     signers: dict[str, int] = field(default_factory=dict)
     ids: dict[int, str] = field(default_factory=dict)
+    nodes: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    misdated: list[int] = field(default_factory=list)
+    latest: str = ""
+
+    @property
+    def tree(self) -> Tree:
+        """The Merkle tree of the entries."""
+        return Tree(self.nodes)
 
     def add(self, entry: Entry) -> None:
         """Append the next entry."""
         number = entry.sequence
+        self.tree.append(number, entry.payload)
+        if entry.time < self.latest:
+            self.misdated.append(number)
+        self.latest = max(self.latest, entry.time)
         self.classes.update(entry.classes)
         for key in entry.keys:
             self.requests[key] = self.requests.get(key, (entry,))[0], entry
@@ -70,16 +89,16 @@ class Chain:
         self.last = entry
 
 
-def checked(entries: Iterable[Entry], described: Mapping[str, Any]) -> Chain:
+def checked(entries: Iterable[Entry], document: str, first_key: Any) -> Chain:
     """The chain of a store with this description; raises `StoreError` at the first error."""
-    chain, origin = Chain(), hash_of(described)
+    chain, origin = Chain(), hash_of(document.encode())
     for entry in entries:
         where = f"entry {entry.sequence}"
         require(entry.origin == origin, f"{where} belongs to another store")
         require(entry.is_intact(), f"{where} was changed after it was written")
         require(bool(_TIME.fullmatch(entry.time)), f"{where} has the time {brief(entry.time)}")
         if chain.last is None:
-            _check_first(entry, described)
+            _check_first(entry, first_key)
         else:
             _check_next(chain.last, entry)
             _check_waiting(chain, entry)
@@ -88,24 +107,43 @@ def checked(entries: Iterable[Entry], described: Mapping[str, Any]) -> Chain:
     return chain
 
 
-def _check_first(entry: Entry, described: Mapping[str, Any]) -> None:
+def check_heads(chain: Chain, heads: list[tuple[int, str]], log: str) -> None:
+    """Check the heads that are kept: each key's last one, and the latest of all."""
+    assert chain.last is not None
+    ends = [n for n in chain.signers.values() if n]
+    expected = {1, *ends, chain.last.sequence + 1}
+    require([size for size, _ in heads] == sorted(expected), "heads are missing, or there are more")
+    for size, note in heads:
+        head = Head.parsed(note)
+        same = str(head) == note and (head.origin, head.size) == (log, size)
+        require(same and head.root == chain.tree.root(size), f"the head of size {size} is another")
+        after = [key for key, n in chain.signers.items() if n == size]
+        before = [key for key, n in chain.signers.items() if n < size][-1:]
+        signed = all(head.is_signed(key) for key in before + after)
+        require(signed, f"the head of size {size} is not signed")
+    last = Head.parsed(heads[-1][1])
+    require(last.is_signed(chain.last.next_signer), "the head is not signed by the next key")
+
+
+def _check_first(entry: Entry, first_key: Any) -> None:
     where = f"entry {entry.sequence}"
     require(entry.sequence == 0 and entry.kind == "new", f"the first is {where}, a {entry.kind}")
-    signed = entry.signer == described.get("key")
+    signed = entry.signer == first_key and entry.since == 0
     require(signed, f"{where} is not signed with the key of this store")
     empty = entry.held == entry.rows == 0 and not entry.classes and not entry.waiting
     require(empty, f"{where} says that a new store holds rows")
-    require(entry.previous == "0" * 64, f"{where} says that something was before it")
+    before = entry.digest_before, entry.root_before
+    require(before == (None, None), f"{where} says that something was before it")
 
 
 def _check_next(before: Entry, entry: Entry) -> None:
     where = f"entry {entry.sequence}"
     require(entry.sequence == before.sequence + 1, f"{where} follows entry {before.sequence}")
-    links = entry.previous, entry.digest_before, entry.root_before
-    same = links == (before.hash, before.digest_after, before.root_after)
+    links = entry.digest_before, entry.root_before
+    same = links == (before.digest_after, before.root_after)
     require(same, f"{where} does not continue the entry before")
-    require(entry.time >= before.time, f"{where} is older than the entry before")
-    signed = entry.signer == before.next_signer
+    since = before.sequence if before.kind == "key" else before.since
+    signed = (entry.signer, entry.since) == (before.next_signer, since)
     require(signed, f"{where} is not signed with the key of this store")
     require(entry.added >= 0 and entry.removed >= 0, f"{where} has a negative number of rows")
     held = before.held + entry.added - entry.removed

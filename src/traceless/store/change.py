@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
-from traceless.exceptions import FileError, RevealingWarning, StoreError
+from traceless.exceptions import FileError, RevealingWarning, StoreError, StoreWarning
 from traceless.store import keys
 from traceless.store.commit import commit
 from traceless.store.entries import Entry, ModelState
@@ -35,6 +35,10 @@ _REVEALING = (
     f"Fewer than {SAFE_ROWS} rows of a class change at once: whoever holds the models before and "
     "after can reconstruct them. Collect requests to forget with batch=True (--batch), and see "
     "that no copy of the model before is left."
+)
+_BACKWARDS = (
+    "The clock of this machine is behind the time of the latest entry ({0.sequence}, {0.time}): "
+    "one of the two is wrong. This change has the time of the clock as it is now."
 )
 
 
@@ -89,11 +93,6 @@ class Change:
     def __init__(self, folder: Folder, ledger: Ledger, asked: Asked, cached: Cached = None) -> None:
         self.folder, self.ledger, self.asked, self.cached = folder, ledger, asked, cached
         self.before, self.origin = ledger.last(), ledger.origin
-        if not self.before.is_intact():
-            raise StoreError(
-                "The ledger is damaged: its latest entry was changed after it was signed. Restore "
-                "the store from a backup. Nothing was changed."
-            )
         self.secret = folder.secret(self.before)
         self.hasher = RowHasher.of(self.secret, self.origin)
         self.hasher.check_secret(self.origin["secret"])
@@ -147,13 +146,14 @@ class Change:
             raise
         return self.commit()
 
-    def commit(self) -> Receipt:
+    def commit(self, *next_key: SigningKey) -> Receipt:
         """Commit the change; returns the receipt of its latest entry."""
         entry = self.before
-        receipt = Receipt.of(entry, self.origin)
         if self.asked.dry_run:
-            self.cached = None  # the model in it has changed
+            self.cached, receipt = None, Receipt.of(entry, self.ledger.document, "")  # it changed
             return replace(receipt, dry_run=True, tried=self.__dict__.get("model"))
+        self.ledger.seal([cast(SigningKey, self.signing_key), *next_key])
+        receipt = self.ledger.receipt(entry.sequence)
         make(self.folder, self.ledger, entry)
         self.committed = True
         return replace(receipt, log_emptied=log_is_empty(self.folder.ledger))
@@ -212,6 +212,8 @@ class Change:
         }
         said |= {"kind": kind, "request": request}
         entry = Entry.after(self.before, state, self.signing_key, **said | facts)
+        if entry.time < self.before.time:
+            warnings.warn(_BACKWARDS.format(self.before), StoreWarning, stacklevel=5)
         self.ledger.append(entry, lines)
         self.before = entry
         self.removed, self.added, self.waiting = Tally(), Tally(), Counter()

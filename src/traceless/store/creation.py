@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from traceless.estimators.path_machine import PathMachine
 from traceless.files import saving
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.store import keys
-from traceless.store.entries import Entry, ModelState, hash_of, now
+from traceless.store.entries import Entry, ModelState, check_text, hash_of, now
 from traceless.store.folder import new_folder
 from traceless.store.lock import check_system
 from traceless.store.opening import create
@@ -35,6 +36,7 @@ def create_store(
 ) -> None:
     """Create the folder of a new store."""
     check_system()
+    check_text(json.dumps(dict(about or {}), ensure_ascii=False), "about")
     key, inside = keys.chosen(signing_key)
     estimator = _checked(estimator)
     secret = os.urandom(SECRET_BYTES) if secret is None else secret
@@ -59,9 +61,11 @@ def create_store(
             "secret": RowHasher(secret, True).request("secret"),
             "key": key.public,
         }
+        document = json.dumps(origin, indent=1)
         said = {"kind": "new", "alive": lanes_text(no_lanes()), "signer": key.public}
-        said |= {"generation": generation, "sha256": sha256, "origin": hash_of(origin)}
-        create(folder.ledger, origin, Entry.after(None, ModelState.of(estimator), key, **said))
+        said |= {"generation": generation, "sha256": sha256, "origin": hash_of(document.encode())}
+        first = Entry.after(None, ModelState.of(estimator), key, **said)
+        create(folder.ledger, document, first, key)
 
 
 def _checked(estimator: Any) -> Any:

@@ -1,7 +1,9 @@
-"""Entries of the ledger: one for each change, each with the hash of the entry before.
+"""Entries of the ledger: one statement for each change, signed as it stands (`envelope`).
 
-The hash of an entry is the SHA-256 of its other fields as canonical JSON (sorted keys, no
-spaces, ASCII), so that anyone can recompute it. The signature is one of the hash (`keys`).
+A statement is one of in-toto, version 1. Its subjects are the file of the model, if there is one,
+and the description of the store, each by its SHA-256; its predicate is of the type
+`urn:traceless:change:1`, whose schema is docs/change.schema.json. The entries are the leaves of a
+Merkle tree (`merkle`).
 
     rows held before + added - removed = rows held after
 """
@@ -9,20 +11,22 @@ spaces, ASCII), so that anyone can recompute it. The signature is one of the has
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from traceless.exceptions import StoreError
-from traceless.files.container import canonical_json, parsed_json
+from traceless.files.container import parsed_json
+from traceless.store.envelope import envelope, signed_bytes
+from traceless.store.merkle import leaf_hash
 
 if TYPE_CHECKING:
     from traceless.store.keys import SigningKey
 
-VERSION = 1
+STATEMENT, PREDICATE = "https://in-toto.io/Statement/v1", "urn:traceless:change:1"
 KINDS = ("new", "learn", "forget", "relabel", "merge", "destroy", "queue", "cancel", "key")
 UNDO = "undo of entry "  # and its number: the subject of an undoing
 _TYPES = {
@@ -33,18 +37,28 @@ _TYPES = {
     "tuple[str, ...]": (tuple,),
     "Mapping[str, int]": (dict,),
 }
-_NOT_HASHED = ("hash", "signature")
-_KEPT = ("unknown", "waiting", "alive", "generation", "sha256", "origin")  # unless given anew
+_SUBJECTS = ("generation", "sha256", "origin")
+_KEPT = ("unknown", "waiting", "alive", *_SUBJECTS)  # unless given anew
 
 
-def hash_of(value: Any) -> str:
-    """SHA-256 of the canonical JSON, in hexadecimal."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+def hash_of(text: bytes) -> str:
+    """SHA-256, in hexadecimal."""
+    return hashlib.sha256(text).hexdigest()
 
 
 def now() -> str:
     """The time, UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def check_text(text: str, what: str) -> None:
+    """Raise unless others can read a text: one that is no Unicode could be in no receipt."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{what} is not text: {brief(text)} has bytes that are not UTF-8. Nothing was changed."
+        ) from error
 
 
 class ModelState(NamedTuple):
@@ -88,15 +102,13 @@ class Entry:
 
     Attributes
     ----------
-    version : int
-        Of the form of entries: 1.
     sequence : int
         0 for the creation of the store, then 1, 2, 3, without gaps.
     kind : str
         new, learn, forget, relabel, merge or destroy; queue (a request to forget came, and
         waits) or cancel (it was taken back); key (another key signs from now on).
     time : str
-        UTC, to the second; never earlier than that of the entry before.
+        UTC, to the second, by the clock of the writer.
     keys : tuple of str
         Idempotency keys of the requests that this change answers.
     rows : int
@@ -123,25 +135,24 @@ class Entry:
         Keyed hash of the request, by which it is recognised.
     queued : str or None
         Keyed hash of the rows that wait since this entry, as the queue keeps them.
-    generation, sha256 : str or None
-        The file of the model, and the SHA-256 of its content.
     revealing : bool
         Whether so few rows were forgotten that the models before and after reveal them.
     subject : str or None
         The name of a merged slice; what was destroyed, undone or cancelled; the next public key.
     signer : str
         The public key of the signature.
+    since : int
+        Number of the entry that handed over to this key; 0 for the first key.
+    generation, sha256 : str or None
+        The file of the model, and the SHA-256 of its content.
     origin : str
-        Hash of the description of the store: its model and what it is about.
-    previous : str
-        Hash of the entry before; zeros for the first.
-    hash : str
-        Hash of all other fields but the signature.
+        SHA-256 of the description of the store: its model and what it is about.
+    payload : bytes
+        The statement, which is signed and is a leaf of the tree.
     signature : str
-        Of the hash; empty for a change that was not made.
+        Base64; empty for a change that was not made.
     """
 
-    version: int
     sequence: int
     kind: str
     time: str
@@ -161,14 +172,14 @@ class Entry:
     ids: str | None = None
     request: str | None = None
     queued: str | None = None
-    generation: str | None
-    sha256: str | None
     revealing: bool = False
     subject: str | None = None
     signer: str
+    since: int
+    generation: str | None
+    sha256: str | None
     origin: str
-    previous: str
-    hash: str
+    payload: bytes = field(default=b"", repr=False)
     signature: str = ""
 
     @classmethod
@@ -180,24 +191,30 @@ class Entry:
         Fields that are not in `facts` are as before. Without a key (in a dry run) the entry is not
         signed.
         """
-        said: dict[str, Any] = {"version": VERSION, "time": now(), "previous": "0" * 64}
-        said |= {"sequence": 0, "digest_before": None, "root_before": None}
+        said: dict[str, Any] = {"sequence": 0, "digest_before": None, "root_before": None}
+        said |= {"time": now(), "since": 0}
         if before is not None:
-            said |= {"sequence": before.sequence + 1, "time": max(now(), before.time)}
             said |= {"digest_before": before.digest_after, "root_before": before.root_after}
-            said |= {"previous": before.hash, "signer": before.next_signer}
+            said |= {"sequence": before.sequence + 1, "signer": before.next_signer}
+            said["since"] = before.sequence if before.kind == "key" else before.since
             said |= {name: getattr(before, name) for name in _KEPT}
         said |= dict(zip(("held", "digest_after", "root_after"), state, strict=True))
-        entry = cls(**said | facts, hash="")
-        digest = hashlib.sha256(entry.body.encode()).hexdigest()
-        object.__setattr__(entry, "hash", digest)  # neither it nor the signature is in the body
-        object.__setattr__(entry, "signature", "" if key is None else key.sign(digest))
+        entry = cls(**said | facts)
+        payload = json.dumps(entry.statement(), separators=(",", ":")).encode()
+        signature = "" if key is None else key.signature(signed_bytes(payload))
+        object.__setattr__(entry, "payload", payload)  # they are not in the statement
+        object.__setattr__(entry, "signature", signature)
         return entry
 
     @property
     def state(self) -> ModelState:
         """The state of the model afterwards."""
         return ModelState(self.held, self.digest_after, self.root_after)
+
+    @property
+    def hash(self) -> str:
+        """The leaf of the Merkle tree, in hexadecimal."""
+        return leaf_hash(self.payload).hex()
 
     @property
     def next_signer(self) -> str:
@@ -211,46 +228,58 @@ class Entry:
         return int(number) if self.kind == "forget" and number.isdecimal() else None
 
     @classmethod
-    def from_body(cls, body: str, said: str, signature: str = "") -> Self:
-        """The entry of a text with its claimed hash and signature, which are not checked here."""
+    def from_payload(cls, payload: bytes, signature: str = "") -> Self:
+        """The entry of a statement and its signature, which is not checked here."""
         try:
-            facts = parsed_json(body)
-            version = facts["version"]
-            if type(version) is int and version > VERSION:
+            statement = parsed_json(payload.decode())
+            predicate, subject = statement["predicate"], statement["subject"]
+            if statement["predicateType"] != PREDICATE:
                 raise StoreError(
-                    "This entry was written by a newer version of traceless: its form is "
-                    f"{version}, and this one knows {VERSION}. Install the newer version."
+                    f"This statement is of the type {brief(statement['predicateType'])}, and this "
+                    f"version of traceless knows {PREDICATE}. A newer version may know it."
                 )
-            if type(version) is not int or version != VERSION:
-                raise TypeError(f"its version is {brief(version)}")
-            if type(facts["keys"]) is list:
-                facts["keys"] = tuple(facts["keys"])
-            entry = cls(**facts, hash=said, signature=signature)
+            *model, origin = ((one["name"], one["digest"]["sha256"]) for one in subject)
+            generation, sha256 = model[0] if model else (None, None)
+            files = {"generation": generation, "sha256": sha256, "origin": origin[1]}
+            if type(predicate["keys"]) is list:
+                predicate["keys"] = tuple(predicate["keys"])
+            entry = cls(**predicate, **files, payload=payload, signature=signature)
             entry._check_types()
-            if entry.facts().keys() != facts.keys():
-                raise TypeError("some fields are missing")
+            if entry.statement() != statement:
+                raise TypeError("there is more or less in it than there should be")
         except StoreError:
             raise
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise StoreError(f"Not an entry of a ledger ({error}): {body[:80]!r}.") from None
+            raise StoreError(f"Not an entry of a ledger ({error}): {payload[:80]!r}.") from None
         return entry
 
     def facts(self) -> dict[str, Any]:
-        """The hashed fields."""
-        names = (f.name for f in fields(Entry) if f.name not in _NOT_HASHED)
+        """All that the statement says, by name."""
+        names = (f.name for f in fields(Entry) if f.name not in ("payload", "signature"))
         return {name: getattr(self, name) for name in names}
 
-    @cached_property
-    def body(self) -> str:
-        """The facts as canonical JSON, which is hashed and kept in the ledger."""
-        return canonical_json(self.facts())
+    def statement(self) -> dict[str, Any]:
+        """What is signed: the facts as in-toto has them."""
+        files = [("store", self.origin)]
+        if self.generation is not None:
+            files.insert(0, (self.generation, str(self.sha256)))
+        predicate = {k: v for k, v in self.facts().items() if k not in _SUBJECTS}
+        return {
+            "_type": STATEMENT,
+            "subject": [{"name": name, "digest": {"sha256": one}} for name, one in files],
+            "predicateType": PREDICATE,
+            "predicate": predicate,
+        }
+
+    def envelope(self) -> dict[str, Any]:
+        """The signed statement, as DSSE has it."""
+        return envelope(self.payload, self.signature, self.signer)
 
     def is_intact(self) -> bool:
-        """Whether the hash is that of the fields, and correctly signed."""
+        """Whether the signature is one of the statement, by the key that it names."""
         from traceless.store.keys import is_signed
 
-        same = self.hash == hashlib.sha256(self.body.encode()).hexdigest()
-        return same and is_signed(self.hash, self.signer, self.signature)
+        return is_signed(signed_bytes(self.payload), self.signer, self.signature)
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, for JSON."""
@@ -259,10 +288,13 @@ class Entry:
 
     def _check_types(self) -> None:
         """Raise `TypeError` unless each field has its declared type."""
-        for f in fields(Entry):
-            if type(getattr(self, f.name)) not in _TYPES[str(f.type)]:
-                raise TypeError(f"{f.name} is {brief(getattr(self, f.name))}")
+        for name, types in _DECLARED.items():
+            if type(getattr(self, name)) not in types:
+                raise TypeError(f"{name} is {brief(getattr(self, name))}")
         if not {*map(type, self.keys)} <= {str} or not {*map(type, self.classes.values())} <= {int}:
             raise TypeError("keys are not text, or classes have no counts")
         if self.kind not in KINDS:
             raise ValueError(f"{brief(self.kind)} is not a kind of change")
+
+
+_DECLARED = {f.name: _TYPES[str(f.type)] for f in fields(Entry) if str(f.type) in _TYPES}

@@ -30,7 +30,7 @@ from traceless.files import container
 from traceless.store.entries import Entry
 from traceless.store.ledger import Ledger
 from traceless.store.opening import open_ledger, os_error
-from traceless.store.regular import found_at, open_folder, read_regular
+from traceless.store.regular import found_at, open_folder, read_regular, warn_if_public
 from traceless.store.schema import APPLICATION
 
 _GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.traceless")
@@ -69,7 +69,9 @@ class Folder:
 
     def read_private(self, name: str) -> bytes:
         """A small file of the store, such as the secret; raises `FileNotFoundError`."""
-        return read_regular(self.path / name, _LARGEST_PRIVATE)
+        path = self.path / name
+        warn_if_public(path, found_at(path))
+        return read_regular(path, _LARGEST_PRIVATE)
 
     def write_private(self, name: str, content: bytes) -> None:
         """Write a small file, all or nothing, readable by those who may change the store.
@@ -181,6 +183,7 @@ class Folder:
         """Remove a file of the store; failures are ignored."""
         with suppress(OSError, StoreError), self._open(path.parent) as folder:
             os.unlink(path.name, dir_fd=folder)
+            container.bring_to_disk(folder)  # or it could come back after a power cut
 
     def sweep(self) -> None:
         """Remove the files that a killed process left; the caller holds the lock."""
@@ -240,6 +243,7 @@ def new_folder(path: Path, shared: bool = False) -> Iterator[Folder]:
             f"{path} exists already. Open it with Store(path), or choose another path."
         )
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    new = [parent for parent in path.absolute().parents if not parent.exists()]
     aside.mkdir(mode=0o700, parents=True)
     try:
         folder = Folder(aside)
@@ -263,7 +267,8 @@ def new_folder(path: Path, shared: bool = False) -> Iterator[Folder]:
         shutil.rmtree(aside, ignore_errors=True)
         raise
     try:
-        container.sync_folder(path.parent)
+        for folder_ in [path.absolute().parent, *(parent.parent for parent in new)]:
+            container.sync_folder(folder_)
     except OSError as error:
         said = "The store was made, but a power cut could still undo it"
         raise os_error(error, path, said) or error from error

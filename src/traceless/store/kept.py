@@ -1,41 +1,24 @@
 """Evidence kept outside of a store, which its history must continue: receipt, head, public key.
 
 The owner can sign any history with the key of the store, also a shorter or another one. Whoever has
-kept one of these can tell: if the entry that it names is unchanged, so are all entries before it.
+kept one of these can tell: the Merkle tree of the store must begin with that of the head.
 """
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceless.store.chain import Chain, require
+from traceless.store.checkpoint import Head, hashes_of
 from traceless.store.keys import public_from_pem
+from traceless.store.merkle import is_consistent
 from traceless.store.receipts import Receipt
+from traceless.store.regular import read_outside
 
 if TYPE_CHECKING:
-    from traceless.store.entries import Entry
     from traceless.store.ledger import Ledger
 
 _DIGITS = frozenset("0123456789abcdef")
-_HEAD = re.compile(r"traceless [0-9]+ ([0-9a-f]{32}) ([0-9]{1,18}) ([0-9a-f]{64}) \S+")
-
-
-def head_of(entry: Entry, store: str) -> str:
-    """One line that stands for the history of the store of this name, up to an entry."""
-    return f"traceless {entry.version} {store} {entry.sequence} {entry.hash} {entry.signature}"
-
-
-def _parsed(line: str) -> re.Match[str]:
-    """The name of the store, the number and the hash in a line that `head_of` made."""
-    found = _HEAD.fullmatch(" ".join(line.split()))
-    if found is None:
-        raise ValueError(
-            f"This is not the head of a store: {line[:100]!r}. It is one line of six words, "
-            "as 'traceless head STORE' prints it."
-        )
-    return found
 
 
 class Kept(NamedTuple):
@@ -48,7 +31,7 @@ class Kept(NamedTuple):
     def check_form(self) -> None:
         """Raise `ValueError` if the head or the public key is malformed."""
         if self.head is not None:
-            _parsed(self.head)
+            Head.parsed(self.head)
         if self.public_key is not None:
             public_key_of(self.public_key)
 
@@ -57,18 +40,16 @@ class Kept(NamedTuple):
         receipt = self.receipt
         assert receipt is not None
         require(receipt.check(), "the receipt was changed after it was written, or not signed")
-        require(receipt.store == ledger.origin, "the receipt is that of another store")
-        return _continues(ledger, chain, receipt.sequence, receipt.hash, "the receipt")
+        require(receipt.document == ledger.document, "the receipt is that of another store")
+        return _continues(chain, receipt.head(), "the receipt")
 
     def check_head(self, ledger: Ledger, chain: Chain) -> str:
         """Check that the history of the store continues that of the head."""
-        found = _parsed(self.head or "")
-        store, number, digest = found[1], int(found[2]), found[3]
-        require(store == ledger.origin["store"], "the head is that of another store")
-        said = _continues(ledger, chain, number, digest, "the head")
-        same = found[0] == head_of(ledger.entry(number), store)
-        require(same, "the head was not signed with the key of the store")
-        return said
+        head = Head.parsed(self.head or "")
+        require(head.origin == ledger.log, "the head is that of another store")
+        signed = any(head.is_signed(key) for key in chain.signers)
+        require(signed, "the head was not signed with a key of the store")
+        return _continues(chain, head, "the head")
 
     def check_public_key(self, ledger: Ledger, chain: Chain) -> str:  # noqa: ARG002
         """Check that the key has signed entries of this chain.
@@ -85,15 +66,30 @@ class Kept(NamedTuple):
         return f"entry {first} and others are signed with the key {key[:16]}…{until}"
 
 
-def _continues(ledger: Ledger, chain: Chain, number: int, digest: str, what: str) -> str:
+def _continues(chain: Chain, head: Head, what: str) -> str:
     last = chain.last
     assert last is not None
-    longer = f"{what} is of entry {number}, and the store ends at {last.sequence}: it was set back"
-    require(number <= last.sequence, longer)
-    same = ledger.entry(number).hash == digest
-    require(same, f"entry {number} is not that of {what}: the history was rewritten")
-    later = last.sequence - number
-    return f"entry {number} is that of {what}, and {later} later entries continue it"
+    later = last.sequence + 1 - head.size
+    longer = f"{what} is of {head.size} entries, and the store has {head.size + later}: it was set"
+    require(later >= 0, f"{longer} back")
+    same = chain.tree.root(head.size) == head.root
+    require(same, f"its entries are not those of {what}: the history was rewritten")
+    return f"the first {head.size} entries are those of {what}, and {later} later entries continue"
+
+
+def check_continued(receipt: Receipt, text: str, proof: str | None) -> str:
+    """Check that the entry of a receipt is in the log of a head."""
+    ours, head = receipt.head(), Head.parsed(text)
+    require(head.origin == ours.origin, "the head is that of another store")
+    signed = head.is_signed(receipt.signer)
+    old, new = sorted((ours, head), key=lambda one: one.size)
+    hashes = hashes_of(proof or "")
+    same = is_consistent(old.size, new.size, hashes, old.root, new.root)
+    said = f"that a log of {new.size} entries continues one of {old.size}"
+    require(same, f"nothing shows {said}: it was rewritten, or give the proof of consistency")
+    require(head.size > receipt.sequence, "the head is older than the entry")
+    by = "" if signed else ", and another key has signed it: compare that with the published one"
+    return f"it is shown {said}{by}"
 
 
 def public_key_of(given: Any) -> str:
@@ -110,8 +106,7 @@ def public_key_of(given: Any) -> str:
 
 def _read(path: str) -> str:
     try:
-        with Path(path).open(encoding="utf-8") as file:
-            return file.read(10_000).strip()
+        return read_outside(path, 10_000).decode().strip()
     except (OSError, ValueError) as error:
         raise ValueError(
             f"{path[:100]!r} is neither a public key of 64 hexadecimal digits nor a file with one "

@@ -1,25 +1,27 @@
-r"""The key of a store: Ed25519, with which every entry of its ledger is signed.
+"""The key of a store: Ed25519, with which every entry of its ledger is signed.
 
-    signature = Ed25519 over b"traceless entry 1\0" + the 32 bytes of the entry's hash
+It signs entries (`envelope`) and heads (`checkpoint`). The file is PEM (PKCS 8), as
+``openssl genpkey -algorithm ed25519`` writes it. It lies in the folder of the store as `key`, or
+wherever TRACELESS_SIGNING_KEY says: who may write the folder can then still not sign. A new key,
+`key.new`, takes the place of the old one after the commit of the entry that hands over to it; if
+the process is killed between, the next one finds it by its public half.
 
-The file is PEM (PKCS 8), as ``openssl genpkey -algorithm ed25519`` writes it. It lies in the folder
-of the store as `key`, or wherever TRACELESS_SIGNING_KEY says: who may write the folder can then
-still not sign. A new key, `key.new`, takes the place of the old one after the commit of the entry
-that hands over to it; if the process is killed between, the next one finds it by its public half.
-
-Public keys, hashes and signatures are written in hexadecimal.
+Public keys are written in hexadecimal, signatures in base64.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-import stat
+from base64 import b64encode
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from traceless.exceptions import StoreError
+from traceless.files import container
+from traceless.store.envelope import from_base64
+from traceless.store.regular import read_outside
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from traceless.store.folder import Folder
 
 VARIABLE = "TRACELESS_SIGNING_KEY"
-_CONTEXT = b"traceless entry 1\0"
 _LARGEST = 10_000  # bytes of a file: a key has 119
 
 
@@ -53,14 +54,10 @@ class SigningKey:
     def read(cls, path: Any) -> Self:
         """The key of a file, which may be anywhere."""
         try:
-            at_once = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # do not wait for a pipe
-            handle = os.open(path, at_once)
-            with open(handle, "rb") as file:
-                if not stat.S_ISREG(os.fstat(handle).st_mode):
-                    raise StoreError(f"{path} is not a signing key: it is no regular file. {_HOW}")
-                content = file.read(_LARGEST)
-        except OSError as error:
-            raise StoreError(f"{path} is not a signing key: {error.strerror}. {_HOW}") from error
+            content = read_outside(path, _LARGEST, private=True)
+        except (OSError, ValueError) as error:
+            said = getattr(error, "strerror", None) or error
+            raise StoreError(f"{path} is not a signing key: {said}. {_HOW}") from error
         return cls.from_pem(content, path)
 
     @classmethod
@@ -80,22 +77,26 @@ class SigningKey:
         how = to.Encoding.PEM, to.PrivateFormat.PKCS8, to.NoEncryption()
         return self._private.private_bytes(*how)
 
-    def sign(self, digest: str) -> str:
-        """The signature of the entry with this hash."""
-        return self._private.sign(_CONTEXT + bytes.fromhex(digest)).hex()
+    def sign(self, message: bytes) -> bytes:
+        """The signature of a message."""
+        return self._private.sign(message)
+
+    def signature(self, message: bytes) -> str:
+        """The signature of a message, in base64."""
+        return b64encode(self.sign(message)).decode()
 
 
-def is_signed(digest: str, public: str, signature: str) -> bool:
-    """Whether the entry with this hash was signed with the private half of this public key."""
+def is_signed(message: bytes, public: str, signature: str | bytes) -> bool:
+    """Whether a message was signed with the private half of this public key."""
     ed25519 = _ed25519()
     from cryptography.exceptions import InvalidSignature
 
     try:
-        named, signed = bytes.fromhex(public), bytes.fromhex(signature)
-        if (named.hex(), signed.hex()) != (public, signature):  # capitals, or blanks
+        named = bytes.fromhex(public)
+        if named.hex() != public:  # capitals, or blanks
             return False
-        key = ed25519.Ed25519PublicKey.from_public_bytes(named)
-        key.verify(signed, _CONTEXT + bytes.fromhex(digest))
+        given = signature if isinstance(signature, bytes) else from_base64(signature)
+        ed25519.Ed25519PublicKey.from_public_bytes(named).verify(given, message)
     except (ValueError, InvalidSignature):
         return False
     return True
@@ -165,6 +166,7 @@ def settle(folder: Folder, public: str) -> None:
         new = _inside(folder, "key.new")
         if new is not None and new.public == public:
             os.replace(folder.path / "key.new", folder.path / "key")
+            container.sync_folder(folder.path)
         elif new is not None:  # of a change of keys that was not committed
             folder.remove(folder.path / "key.new")
 

@@ -1,30 +1,46 @@
 """The ledger: one SQLite file whose commit is the only moment at which a store changes.
 
-Entries are append-only (triggers refuse anything else), chained by their hashes, and signed. The
-digests of the rows held, the counts and the queue of requests change in the same transaction.
-`opening` opens it.
+Entries are append-only (triggers refuse anything else), and the leaves of a Merkle tree whose root
+is signed (`checkpoint`). The digests of the rows held, the counts and the queue of requests change
+in the same transaction. `opening` opens it.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from traceless.exceptions import StoreError
-from traceless.files.container import parsed_json
+from traceless.store.checkpoint import Head, hashes_text, proof_text
 from traceless.store.entries import Entry, hash_of
 from traceless.store.ids import Event, Found, Ids, Line
+from traceless.store.merkle import Tree, is_included
 from traceless.store.queue import Queue, Queued
-from traceless.store.receipts import Receipt
+from traceless.store.receipts import Receipt, described
 
 if TYPE_CHECKING:
+    from traceless.store.keys import SigningKey
     from traceless.store.row_counts import RowCounts
 
-_FACTS = {"store": str, "created": str, "task": str, "secret": str, "model": dict, "about": dict}
+
+class Nodes:
+    """The nodes of the tree of entries, in a transaction of the ledger."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._sql = connection
+
+    def __getitem__(self, where: tuple[int, int]) -> bytes:
+        query = "SELECT hash FROM nodes WHERE level = ? AND place = ?"
+        row = self._sql.execute(query, where).fetchone()
+        if row is None or type(row[0]) is not bytes:
+            raise StoreError(f"its tree has no node {where}")
+        return row[0]
+
+    def __setitem__(self, where: tuple[int, int], node: bytes) -> None:
+        self._sql.execute("INSERT INTO nodes VALUES (?, ?, ?)", (*where, node))
 
 
 class Request(NamedTuple):
@@ -53,6 +69,8 @@ class Ledger:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.sql, self.queue, self.ids = connection, Queue(connection), Ids(connection)
+        self._last: Entry | None = None
+        self._fresh = dict[int, Entry]()  # entries of this transaction
 
     @cached_property
     def rows(self) -> RowCounts:
@@ -62,60 +80,147 @@ class Ledger:
         return RowCounts(self.sql)
 
     @cached_property
+    def document(self) -> str:
+        """The description of the store, as its entries have its hash."""
+        found = self.sql.execute("SELECT document FROM origin").fetchall()
+        return found[0][0] if len(found) == 1 and type(found[0][0]) is str else ""
+
+    @cached_property
     def origin(self) -> dict[str, Any]:
         """The description of the store: its model and what it is about."""
-        found: Any = None
-        with suppress(ValueError, TypeError, RecursionError):
-            ((document,),) = self.sql.execute("SELECT document FROM origin")
-            found = parsed_json(document)
-        facts = found if isinstance(found, dict) else {}
-        known = {name: type(facts.get(name)) for name in _FACTS} == _FACTS
-        if not known or type(facts["model"].get("kind")) is not str:
-            raise StoreError("The ledger is damaged: it has no description of the store.")
-        return facts
+        return described(self.document)
 
-    def entries(self, which: str = "ORDER BY sequence", *given: Any) -> Iterator[Entry]:
-        """Entries, by default all of them, the first one first."""
-        query = f"SELECT sequence, body, hash, signature FROM entries {which}"
-        for place, *row in self.sql.execute(query, given):
-            entry = Entry.from_body(*row)
-            # spaces or repeated names could hide something, and another place the entries after it
-            if (entry.sequence, entry.body) != (place, row[0]):
-                raise StoreError(f"entry {entry.sequence} was changed after it was written")
-            yield entry
+    @cached_property
+    def tree(self) -> Tree:
+        """The Merkle tree of the entries."""
+        return Tree(Nodes(self.sql))
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries, the first one first; they are not checked, but `verify` does."""
+        for place, *row in self.sql.execute("SELECT * FROM entries ORDER BY sequence"):
+            yield _entry(place, row)
 
     def last(self) -> Entry:
-        """The latest entry."""
-        ((first,),) = self.sql.execute("SELECT min(sequence) FROM entries")
-        if first != 0:  # none, or one that was moved from its end
-            raise StoreError("The ledger is damaged: it does not begin with entry 0.")
-        return next(self.entries("ORDER BY sequence DESC LIMIT 1"))
+        """The latest entry; raises unless the log is one that the key of the store has signed."""
+        if self._last is None:
+            self._last = self._trusted()
+        return self._last
+
+    def _trusted(self) -> Entry:
+        ((first, last),) = self.sql.execute(
+            "SELECT (SELECT min(sequence) FROM entries), (SELECT max(sequence) FROM entries)"
+        )
+        try:
+            if first != 0:  # none, or one that was moved from its end
+                raise StoreError("it does not begin with entry 0")
+            head, size = self.head(), last + 1
+            if (head.origin, head.size) != (self.log, size) or head.root != self.tree.root(size):
+                raise StoreError("its head is not that of its entries")
+            entry = self.entry(last)
+            if not entry.is_intact() or not head.is_signed(entry.next_signer):
+                raise StoreError("its latest entry was changed after it was signed")
+            self.check_signer(entry)
+        except (StoreError, ValueError, LookupError) as error:
+            raise StoreError(
+                f"The ledger is damaged: {str(error).rstrip('.')}. Restore the store from a "
+                "backup. Nothing was changed."
+            ) from error
+        return entry
+
+    def check_signer(self, entry: Entry) -> None:
+        """Raise unless the key of the store has handed over to that of this entry."""
+        key, since = entry.signer, entry.since
+        while since:
+            by = self.entry(since)
+            if (by.kind, by.subject) != ("key", key) or by.since >= since or not by.is_intact():
+                raise StoreError(f"entry {entry.sequence} is not signed with the key of this store")
+            key, since = by.signer, by.since
+        described_so = hash_of(self.document.encode()) == entry.origin
+        if key != self.origin.get("key") or not described_so:
+            raise StoreError(f"entry {entry.sequence} is not signed with the key of this store")
 
     def entry(self, sequence: int) -> Entry:
-        """One entry; raises `LookupError` if there is none of that number."""
-        found = [*self.entries("WHERE sequence = ?", sequence)]
-        if not found:
+        """One entry, of which the tree shows that it is in the log.
+
+        Raises `LookupError` if there is none of that number.
+        """
+        if sequence in self._fresh:
+            return self._fresh[sequence]
+        query = "SELECT * FROM entries WHERE sequence = ?"
+        row = self.sql.execute(query, (sequence,)).fetchone()
+        if row is None:
             raise LookupError(
                 f"The ledger has no entry {sequence}: they are 0 to {self.last().sequence}."
             )
-        return found[0]
-
-    def check_from(self, sequence: int) -> None:
-        """Raise unless each entry from this one on continues the one before, to the last one.
-
-        The last one is signed, so none of them was changed.
-        """
-        found = [*self.entries("WHERE sequence >= ? ORDER BY sequence", sequence)]
-        links = [entry.previous for entry in found[1:]]
-        if links != [hash_of(entry.facts()) for entry in found[:-1]]:
+        entry, head = _entry(row[0], row[1:]), self.head()
+        leaf, proof = bytes.fromhex(entry.hash), self._proof(sequence, head.size)
+        if not is_included(leaf, sequence, head.size, proof, head.root):
             raise StoreError(
-                f"The ledger is damaged: an entry from {sequence} on was changed after it was "
-                "written. Restore the store from a backup. Nothing was changed."
+                f"The ledger is damaged: entry {sequence} was changed after it was written. "
+                "Restore the store from a backup. Nothing was changed."
             )
+        return entry
+
+    def backwards(self) -> Iterator[Entry]:
+        """All entries, the latest first."""
+        return map(self.entry, range(self.last().sequence, -1, -1))
+
+    def answering(self, *requests: str) -> Iterator[Entry]:
+        """The entries of requests with these hashes, the latest first."""
+        query = "SELECT sequence FROM entries WHERE instr(payload, CAST(? AS BLOB))"
+        found = {number for one in requests for (number,) in self.sql.execute(query, (one,))}
+        return map(self.entry, sorted(found, reverse=True))
+
+    # --- the log --------------------------------------------------------------------------
+
+    @property
+    def log(self) -> str:
+        """The name of the log."""
+        return f"traceless/{self.origin['store']}"
+
+    def head(self, after: int = -1) -> Head:
+        """The latest head; or the first one after the entry of this number.
+
+        Each key has signed the heads of its time, of which the last one is kept.
+        """
+        order = "size DESC" if after < 0 else "size"
+        query = f"SELECT note FROM heads WHERE size > ? ORDER BY {order} LIMIT 1"
+        row = self.sql.execute(query, (after,)).fetchone()
+        return Head.parsed(str(row[0] if row else ""))
+
+    def heads(self) -> list[tuple[int, str]]:
+        """Sizes and texts of all heads that are kept."""
+        return self.sql.execute("SELECT size, note FROM heads ORDER BY size").fetchall()
+
+    def seal(self, keys: Iterable[SigningKey]) -> None:
+        """Sign the head of the log, with the key of the next entry and that of the last one."""
+        last = cast(Entry, self._last)
+        size = last.sequence + 1
+        head = Head.signed(self.log, size, self.tree.root(size), keys)
+        self.sql.execute("DELETE FROM heads WHERE size > ?", (last.since + 1,))
+        self.sql.execute("INSERT INTO heads VALUES (?, ?)", (size, str(head)))
+
+    def proof(self, sequence: int) -> str:
+        """The proof that an entry is in the log, with a head that its own key has signed."""
+        if sequence >= self.head().size:  # not signed yet
+            return ""
+        head = self.head(after=sequence)
+        return proof_text(sequence, self._proof(sequence, head.size), head)
+
+    def consistency(self, old: Head) -> str:
+        """The proof that the log continues that of a head, as lines of hashes."""
+        size = self.head().size
+        if old.origin != self.log or not 0 < old.size <= size:
+            raise StoreError(f"This is no head of the {size} entries of this store.")
+        return hashes_text(self.tree.consistency(old.size, size))
+
+    def _proof(self, sequence: int, size: int) -> list[bytes]:
+        return self.tree.inclusion(sequence, size) if sequence < size else []
 
     def receipt(self, sequence: int, replayed: bool = False) -> Receipt:
         """The receipt of an entry that another table names."""
-        return Receipt.of(self._named(sequence), self.origin, replayed)
+        entry = self._named(sequence)
+        return Receipt.of(entry, self.document, self.proof(sequence), replayed)
 
     def _named(self, sequence: int) -> Entry:
         try:
@@ -125,8 +230,10 @@ class Ledger:
 
     def append(self, entry: Entry, lines: Iterable[Line] = ()) -> None:
         """Write an entry, the counts that it changes, and the requests that it answers."""
-        row = entry.sequence, entry.body, entry.hash, entry.signature
-        self.sql.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+        row = entry.sequence, entry.payload, entry.signature
+        self.sql.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
+        self.tree.append(entry.sequence, entry.payload)
+        self._last = self._fresh[entry.sequence] = entry
         self.sql.executemany(
             "INSERT INTO classes VALUES (?, ?) "
             "ON CONFLICT(label) DO UPDATE SET rows = rows + excluded.rows",
@@ -202,3 +309,12 @@ class Ledger:
         """Move SQLite's log into the main file and empty it; False if a reader is in the way."""
         self.sql.execute("PRAGMA busy_timeout = 200")
         return not self.sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+
+
+def _entry(place: int, row: Sequence[Any]) -> Entry:
+    """The entry of a row of the table, which must be in its place."""
+    payload, signature = row
+    entry = Entry.from_payload(payload if type(payload) is bytes else b"", str(signature))
+    if entry.sequence != place:
+        raise StoreError(f"entry {entry.sequence} is in the place of entry {place}")
+    return entry

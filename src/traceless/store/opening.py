@@ -20,15 +20,17 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from traceless.exceptions import StoreError
-from traceless.files.container import canonical_json
 from traceless.store.entries import Entry
 from traceless.store.ledger import Ledger
 from traceless.store.lock import busy
 from traceless.store.regular import found_at
 from traceless.store.schema import APPLICATION, SCHEMA, VERSION, check_schema
+
+if TYPE_CHECKING:
+    from traceless.store.keys import SigningKey
 
 _PATIENCE = 30.0  # seconds: others hold SQLite's own locks for moments only
 # fullfsync is for macOS, as in `container.bring_to_disk`; secure_delete overwrites with zeros
@@ -50,15 +52,17 @@ _OS_ERRORS = {
 }
 
 
-def create(path: Path, origin: dict[str, Any], first: Entry) -> None:
-    """Make the file of a new ledger."""
+def create(path: Path, document: str, first: Entry, key: SigningKey) -> None:
+    """Make the file of a new ledger, of a store with this description."""
     with _errors(path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         tables = "; ".join(SCHEMA)
         numbers = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}"
         connection.executescript(f"{_SET_UP} BEGIN; {tables}; {numbers}")
-        connection.execute("INSERT INTO origin VALUES (?)", (canonical_json(origin),))
-        Ledger(connection).append(first)
+        connection.execute("INSERT INTO origin VALUES (?)", (document,))
+        ledger = Ledger(connection)
+        ledger.append(first)
+        ledger.seal([key])
         connection.execute("COMMIT")
 
 

@@ -49,7 +49,6 @@ class QueueChanges(RowChanges):
     def _flush(self, checked: int | None = None) -> Receipt:
         queue = self.ledger.queue
         pending = self.ledger.pending()
-        self.ledger.check_from(pending[0].sequence)
         keys = tuple(queued.key for queued in pending if queued.key is not None)
         for queued in pending:
             if queued.sequence != checked:  # nobody may exchange rows while they wait
@@ -72,7 +71,6 @@ class QueueChanges(RowChanges):
                 f"No request {which!r} waits in the queue. Their numbers: {waiting}. Nothing was "
                 "changed."
             )
-        self.ledger.check_from(queued.sequence)
         entry = queue.check(queued, self.hasher)
         batches, release = queue.batches(queued.sequence), self.ledger.rows.release
         for _ in self._taken(batches, release, into=taken):

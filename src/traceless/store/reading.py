@@ -16,6 +16,7 @@ from traceless.exceptions import StoreError
 from traceless.store.entries import Entry
 from traceless.store.folder import Folder
 from traceless.store.ids import Found
+from traceless.store.merkle import Tree
 from traceless.store.opening import log_is_empty, open_ledger
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
@@ -137,7 +138,16 @@ class StoreReader:
     def history(self) -> list[Entry]:
         """All entries of the ledger, the first one first."""
         with open_ledger(self._folder.ledger) as ledger:
-            return list(ledger.entries())
+            last, entries = ledger.last(), list(ledger.entries())
+            nodes = dict[tuple[int, int], bytes]()
+            for entry in entries:
+                Tree(nodes).append(entry.sequence, entry.payload)
+            if Tree(nodes).root(last.sequence + 1) != ledger.head().root:
+                raise StoreError(
+                    "The ledger is damaged: an entry was changed after it was written (see "
+                    "traceless verify). Restore the store from a backup."
+                )
+            return entries
 
     def receipt(self, sequence: int | None = None) -> Receipt:
         """The receipt of an entry.
@@ -153,7 +163,7 @@ class StoreReader:
         """
         with open_ledger(self._folder.ledger) as ledger:
             entry = ledger.last() if sequence is None else ledger.entry(sequence)
-            return Receipt.of(entry, ledger.origin)
+            return Receipt.of(entry, ledger.document, ledger.proof(entry.sequence))
 
     def find(self, name: str | int) -> Found:
         """How many rows of an id are held, wait and were forgotten.
@@ -180,15 +190,29 @@ class StoreReader:
             return ledger.find(hashed) if hashed else Found(0, 0, 0, ())
 
     def head(self) -> str:
-        """One line that identifies the whole history, to be kept or published elsewhere.
+        """A few lines that identify the whole history, to be kept or published elsewhere.
 
-        It has the format's version, the store, the number of the latest entry, its hash and its
-        signature. A store that was set back, or rewritten, does not continue it.
+        It is a signed checkpoint in the form of C2SP: the name of the log, the number of entries,
+        the root of their Merkle tree, and a signature. A store that was set back, or rewritten,
+        does not continue it.
         """
-        from traceless.store.kept import head_of
+        with open_ledger(self._folder.ledger) as ledger:
+            ledger.last()
+            return str(ledger.head())
+
+    def consistency(self, head: str) -> str:
+        """The proof that the log continues that of a head: the hashes of RFC 9162, one a line.
+
+        Parameters
+        ----------
+        head : str
+            As `head` gave it once.
+        """
+        from traceless.store.checkpoint import Head
 
         with open_ledger(self._folder.ledger) as ledger:
-            return head_of(ledger.last(), ledger.origin["store"])
+            ledger.last()
+            return ledger.consistency(Head.parsed(head))
 
     def verify(
         self,
@@ -212,7 +236,7 @@ class StoreReader:
         receipt : Receipt, optional
             One that was kept elsewhere: the store must continue its history.
         head : str, optional
-            A line of `head` that was kept elsewhere, likewise.
+            A `head` that was kept elsewhere, likewise.
         public_key : str or path, optional
             The key of the store, as it is known elsewhere: 64 digits, or a file with them or with
             PEM. The store must be signed with it, or with one that it has handed over to.

@@ -57,7 +57,7 @@ def _warning(receipt: Receipt) -> str:
     if receipt.check():
         return ""
     return (
-        '<p class="bad">The hashes of this receipt are wrong, or its signature is: it was '
+        '<p class="bad">The signature of this receipt is wrong, or its place in the log: it was '
         "changed.</p>"
     )
 
@@ -140,7 +140,7 @@ def _about(receipt: Receipt) -> Mapping[str, Any]:
 def _proven(receipt: Receipt) -> Iterable[str]:
     yield (
         "Who wrote it: it is signed with the key below, and nothing in it was changed since. "
-        "The hash of the receipt before is signed too, and so are all before that."
+        "Its place in the log of all changes is signed too."
     )
     if receipt.kind == "queue":
         yield "That the request has arrived. When the records are removed, a receipt says so."
@@ -226,8 +226,7 @@ def _lines(entry: Receipt, store: Mapping[str, Any]) -> dict[str, str]:
         "Root before": code(entry.root_before),
         "Root after": code(entry.root_after),
         "File of the model": code(entry.sha256),
-        "Receipt before": code(entry.previous),
-        "Hash": code(entry.hash),
+        "Entry": code(entry.hash),
         "Key": code(entry.signer),
         "Signature": code(entry.signature),
     }

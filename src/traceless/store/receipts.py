@@ -6,16 +6,20 @@ A receipt is JSON, or a page to print: one file of HTML, with nothing to be load
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Self
 
 from traceless.exceptions import StoreError
 from traceless.files.container import parsed_json
 from traceless.store import receipt_page
-from traceless.store.entries import VERSION, Entry, hash_of
+from traceless.store.checkpoint import Head, proven_by
+from traceless.store.entries import Entry, hash_of
+from traceless.store.envelope import opened
 
-_FORMAT = f"traceless receipt {VERSION}"
+_FORMAT = "traceless receipt 1"
+_FACTS = {"store": str, "created": str, "task": str, "secret": str, "model": dict, "about": dict}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +31,11 @@ class Receipt(Entry):
 
     Attributes
     ----------
-    store : dict
-        The description of the store: its ``model``, what it is ``about``, when it was
-        ``created``. The field `origin` is its hash, so a changed description shows.
+    document : str
+        The description of the store, of which `origin` is the hash; `store` is what it says: the
+        ``model``, what it is ``about``, when it was ``created``.
+    proof : str
+        That the entry is in the log of the store, with a head of it (`checkpoint`).
     replayed : bool
         Whether the request had been answered before: this is the first answer, and nothing was
         changed again.
@@ -56,27 +62,43 @@ class Receipt(Entry):
     True
     """
 
-    store: Mapping[str, Any]
+    document: str
+    proof: str = field(default="", compare=False, repr=False)
     replayed: bool = field(default=False, compare=False)
     dry_run: bool = field(default=False, compare=False)
     tried: Any = field(default=None, compare=False, repr=False)
     log_emptied: bool = field(default=True, compare=False)
 
     @classmethod
-    def of(cls, entry: Entry, store: Mapping[str, Any], replayed: bool = False) -> Self:
+    def of(cls, entry: Entry, document: str, proof: str, replayed: bool = False) -> Self:
         """The receipt of an entry."""
         said = {f.name: getattr(entry, f.name) for f in fields(Entry)}
-        return cls(**said, store=store, replayed=replayed)
+        return cls(**said, document=document, proof=proof, replayed=replayed)
+
+    @cached_property
+    def store(self) -> dict[str, Any]:
+        """The description of the store."""
+        return _parsed(self.document)
 
     def check(self) -> bool:
-        """Whether hashes and signature are right: nothing was changed after it was written."""
-        return self.origin == hash_of(self.store) and self.is_intact()
+        """Whether all of it is signed with one key: nothing was changed after it was written."""
+        try:
+            head = self.head()
+        except StoreError:
+            return False
+        same = self.origin == hash_of(self.document.encode())
+        same = same and Entry.from_payload(self.payload).facts() == self.facts()
+        logged = head.origin == f"traceless/{self.store.get('store')}"
+        return same and logged and self.is_intact() and head.is_signed(self.signer)
+
+    def head(self) -> Head:
+        """The head of the log that the entry is in; raises `StoreError` if that is not proven."""
+        return proven_by(self.proof, self.sequence, bytes.fromhex(self.hash))
 
     def to_json(self) -> str:
         """The receipt as JSON, to be kept or sent."""
-        said = {"format": _FORMAT, "entry": self.facts(), "hash": self.hash}
-        said |= {"signature": self.signature, "store": self.store}
-        return json.dumps(said, indent=2, ensure_ascii=False)
+        said = {"format": _FORMAT, "envelope": self.envelope(), "proof": self.proof}
+        return json.dumps(said | {"store": self.document}, indent=2, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -85,18 +107,41 @@ class Receipt(Entry):
         Raises
         ------
         StoreError
-            If the text is no receipt. `check` says whether its hashes are right.
+            If the text is no receipt. `check` says whether it was changed.
         """
         try:
             said = parsed_json(text)
-            known = said["format"] == _FORMAT and isinstance(said["store"], dict) and len(said) == 5
-            parts = json.dumps(said["entry"]), said["hash"], said["signature"]
+            known = said["format"] == _FORMAT and len(said) == 4
+            sealed, *texts = said["envelope"], said["proof"], said["store"]
+            known = known and {*map(type, texts)} == {str}
         except (ValueError, TypeError, KeyError, RecursionError):
             known = False
         if not known:
             raise StoreError(f"This is not a receipt: a JSON object of format '{_FORMAT}' is.")
-        return cls.of(Entry.from_body(*parts), said["store"])
+        payload, signature, signer = opened(sealed)
+        entry = Entry.from_payload(payload, signature)
+        if entry.signer != signer:
+            raise StoreError("This is not a receipt: its envelope names another key.")
+        proof, document = texts
+        return cls.of(entry, document, proof)
 
     def to_html(self) -> str:
         """The receipt as an HTML page to print, which loads nothing from elsewhere."""
         return receipt_page.page(self)
+
+
+def described(document: str) -> dict[str, Any]:
+    """The facts of the description of a store; raises `StoreError` if they are none."""
+    facts = _parsed(document)
+    known = {name: type(facts.get(name)) for name in _FACTS} == _FACTS
+    if not known or type(facts["model"].get("kind")) is not str:
+        raise StoreError("The ledger is damaged: it has no description of the store.")
+    return facts
+
+
+def _parsed(document: str) -> dict[str, Any]:
+    """What a description says; nothing if it is no JSON object."""
+    found: Any = None
+    with suppress(ValueError, TypeError, RecursionError):
+        found = parsed_json(document)
+    return found if isinstance(found, dict) else {}

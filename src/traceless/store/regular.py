@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import stat
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from traceless.exceptions import StoreError
+from traceless.exceptions import StoreError, StoreWarning
 
 _CAREFULLY = sum(
     getattr(os, name, 0)  # Windows has none of them
@@ -75,6 +77,32 @@ def read_regular(path: Path, most: int | None = None, within: int | None = None)
     """The bytes of a regular file, or the first of them."""
     with os.fdopen(open_regular(path, within=within), "rb") as file:
         return file.read(-1 if most is None else most)
+
+
+def read_outside(path: Any, most: int, *, private: bool = False) -> bytes:
+    """A small file that somebody names, which may be anywhere and be reached by a link.
+
+    A pipe or a device is refused before anything can wait for it, and so is a file of more than
+    `most` bytes. One that is to be private, and is not, gives a warning.
+    """
+    handle = os.open(path, os.O_RDONLY | _CAREFULLY & ~getattr(os, "O_NOFOLLOW", 0))
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError(f"it is {_kind(found)}, and no regular file")
+        if private:
+            warn_if_public(Path(path), found)
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"it has more than {most} bytes")
+    return content
+
+
+def warn_if_public(path: Path, found: os.stat_result) -> None:
+    """Warn of a secret that everybody on the machine can read."""
+    if found.st_mode & stat.S_IROTH:
+        message = f"Everybody on this machine can read {path}, which is to be secret: chmod o= it."
+        warnings.warn(message, StoreWarning, stacklevel=4)
 
 
 @contextmanager

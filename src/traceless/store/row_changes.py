@@ -47,8 +47,7 @@ class RowChanges(Change):
     def _refuse_repeated(self, request: str) -> None:
         """Raise if an earlier change learned exactly these rows, and was not undone."""
         undoing, undone = str(self.hasher.request(self.added, Tally())), set[int | None]()
-        either = "WHERE instr(body, ?) OR instr(body, ?) ORDER BY sequence DESC"
-        for entry in self.ledger.entries(either, request, undoing):
+        for entry in self.ledger.answering(request, undoing):
             undone.add(entry.undoes)
             learned = (entry.kind, entry.request) == ("learn", request)
             if learned and entry.sequence not in undone:
@@ -71,7 +70,7 @@ class RowChanges(Change):
         if self._known:
             return self._forgotten_before(kept)
         tally, undone = self.hasher.tally(kept), set[int | None]()
-        for last in self.ledger.entries("ORDER BY sequence DESC"):
+        for last in self.ledger.backwards():
             if last.kind == "learn":
                 break
             undone.add(last.undoes)

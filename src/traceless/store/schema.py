@@ -28,8 +28,11 @@ _TRIGGERS = tuple(
 )
 SCHEMA = (
     "CREATE TABLE origin (document TEXT NOT NULL)",
-    """CREATE TABLE entries (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL,
+    """CREATE TABLE entries (sequence INTEGER PRIMARY KEY, payload BLOB NOT NULL,
     signature TEXT NOT NULL)""",
+    """CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL,
+    PRIMARY KEY (level, place)) WITHOUT ROWID""",
+    "CREATE TABLE heads (size INTEGER PRIMARY KEY, note TEXT NOT NULL)",
     *ROW_TABLES,
     """CREATE TABLE ids (id BLOB NOT NULL, sequence INTEGER NOT NULL, added INTEGER NOT NULL,
     removed INTEGER NOT NULL, waiting INTEGER NOT NULL, PRIMARY KEY (id, sequence))

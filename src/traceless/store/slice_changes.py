@@ -7,7 +7,7 @@ from typing import Any
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sums import Knowledge
 from traceless.store.change import Change
-from traceless.store.entries import UNDO
+from traceless.store.entries import UNDO, check_text
 from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.receipts import Receipt
 
@@ -50,6 +50,7 @@ class SliceChanges(Change):
 
     def _merge(self, other: Any, name: str | None, again: bool) -> None:
         model = self.model
+        check_text(name or "", "name")
         if name is not None and name.startswith(UNDO):
             raise ValueError(
                 f"A slice cannot have the name {name!r}: its entries would say that a learning was "
@@ -64,7 +65,7 @@ class SliceChanges(Change):
 
     def _check_merged(self, source: MergeSource, request: str | None) -> None:
         """Raise unless the rows without digests came in this slice."""
-        came = [entry.kind for entry in self.ledger.entries() if entry.request == request]
+        came = [entry.kind for entry in self.ledger.answering(str(request))]
         merged = self.secret is None or came.count("merge") > came.count("forget")
         if source.unknown and (source.unknown > self.unknown or not merged):
             raise NotLearnedError(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from traceless.store.entries import check_text
 from traceless.store.lock import write_lock
 from traceless.store.opening import open_ledger
 from traceless.store.queue import Queued
@@ -423,6 +424,7 @@ class Store(StoreReader):
         """The one writer of the store, for one change."""
         if key is not None and (not isinstance(key, str) or not 0 < len(key) <= 200):
             raise ValueError(f"key must be a text of 1 to 200 characters, got {key!r}.")
+        check_text(key or "", "key")
         from traceless.store.change import Asked
         from traceless.store.writer import Writer
 

@@ -18,7 +18,7 @@ from traceless.store.chain import Chain, require
 from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
 from traceless.store.ids import hash_of_lines
-from traceless.store.kept import Kept, public_key_of
+from traceless.store.kept import Kept, check_continued, public_key_of
 from traceless.store.ledger import Ledger, Request
 from traceless.store.lock import no_writer
 from traceless.store.opening import log_is_empty, open_ledger
@@ -79,6 +79,8 @@ def verify_receipt(
     sample_weight: Any = None,
     *,
     public_key: Any = None,
+    head: str | None = None,
+    consistency: str | None = None,
 ) -> Verification:
     """Check a receipt, without the store: its signature, and the rows that remained.
 
@@ -96,20 +98,28 @@ def verify_receipt(
     public_key : str or path, optional
         The key of the store, as its owner has published it: 64 digits, or a file with them or
         with PEM. Without it the signature says only that nothing was changed since it was made.
+    head : str, optional
+        A head of the store that was kept elsewhere: the entry must be in its log.
+    consistency : str, optional
+        The proof that one of the two logs, that of the receipt and that of the head, continues
+        the other, as `Store.consistency` gives it. Only where their sizes differ.
 
     Returns
     -------
     Verification
     """
     ok = receipt.check()
-    by = f"its hashes are right; signed with the key {receipt.signer}"
-    said = by if ok else "it was changed after it was written"
+    by = f"it is in the log of its store; signed with the key {receipt.signer}"
+    said = by if ok else "it was changed after it was written, or is not signed"
     found = [Check("receipt", ok, said)]
+    if head is not None:
+        found.append(_check("kept head", partial(check_continued, receipt, head, consistency)))
+        ok = ok and found[-1].ok
     if public_key is not None:
         key = public_key_of(public_key)
         ok = ok and receipt.signer == key
         found.append(Check("signer", ok, f"it is {'' if ok else 'not '}signed with {key[:16]}…"))
-    if X is not None:
+    if X is not None and ok:  # who cannot sign it does not say what is fitted here
         batches = row_batches(X, y, sample_weight, None, receipt.store)
         model = _fit_from_scratch(receipt.store, batches)
         found += _compare(model, receipt, "model")
@@ -141,7 +151,10 @@ class Auditor:
 
     @cached_property
     def _chain(self) -> Chain:
-        return chain.checked(self._ledger.entries(), self._ledger.origin)
+        ledger = self._ledger
+        found = chain.checked(ledger.entries(), ledger.document, ledger.origin.get("key"))
+        chain.check_heads(found, ledger.heads(), ledger.log)
+        return found
 
     def checks(self, batches: Iterable[RowBatch] | None) -> Iterator[Check]:
         """All checks; with rows, also the comparison with a fit from scratch."""
@@ -171,7 +184,12 @@ class Auditor:
         counts = {label: n for label, n in self._chain.classes.items() if n}
         same = counts == self._ledger.class_counts()
         require(same, "the rows of each class are not the sum of the changes")
-        return f"{self._ledger.last().sequence + 1} entries, each with the hash of the one before"
+        nodes = self._ledger.sql.execute("SELECT level, place, hash FROM nodes")
+        same = {(level, place): node for level, place, node in nodes} == self._chain.nodes
+        require(same, "the tree that is kept is not that of the entries")
+        said = f"{self._ledger.last().sequence + 1} entries are the log whose head is signed"
+        misdated = ", ".join(map(str, self._chain.misdated[:5]))
+        return f"{said}; the clock ran backwards before entry {misdated}" if misdated else said
 
     def _check_signatures(self) -> str:
         names = ", then ".join(f"{key[:16]}…" for key in self._chain.signers)

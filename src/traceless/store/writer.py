@@ -41,7 +41,7 @@ class Writer(QueueChanges, SliceChanges):
         if keep and not self.asked.dry_run:
             self.folder.write_private("key.new", key.pem())
         self.note("key", subject=key.public)
-        receipt = self.commit()
+        receipt = self.commit(key)
         if not (keep or self.asked.dry_run):
             self.folder.remove(self.folder.path / "key")  # the old one, if it was there
         return receipt
