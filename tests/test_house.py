@@ -97,12 +97,14 @@ def measured():
 
 
 BOUNDS = {
-    "wheel": 23_560,  # the record takes the place of the old one in two steps; this is the first
-    "tests": 22_560,
+    # the record takes the place of the old one in two steps; this is the first. Tables are read by
+    # estimators too, without pyarrow; the readers of `sources` have yet to shrink to what they need
+    "wheel": 24_090,
+    "tests": 22_960,
     "modules at the root": 6,
     "names at the root": 28,
     "commands": 24,
-    "pages": 26,
+    "pages": 27,
     "longest import chain": 15,
 }
 
