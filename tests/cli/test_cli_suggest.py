@@ -55,6 +55,7 @@ def test_the_rows_fit_what_is_proposed_for_them(call, tmp_path, rows, sign):
     assert {*tomllib.loads(text)} >= {"table", "target"}
     (tmp_path / "m.toml").write_text(text)
     answer = call("new", "s", "m.toml", "--check", path.name, "--json", code=None).json
+    assert "problems" in answer, (answer, text)
     odd = [name for name, why in found["reasons"].items() if "will be refused" in why]
     assert all(any(f"column {name!r}" in said for name in odd) for said in answer["problems"])
     assert answer["rows"] == len(rows)

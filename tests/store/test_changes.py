@@ -274,7 +274,7 @@ def test_what_is_refused_is_refused_by_every_interface(at, name):
 def test_the_next_change_starts_from_what_is_there(at):
     store = at(CHANGES["learn"])
     LEARNED(store, dry_run=True)
-    digest = LSSVC(fingerprint=True).fit(X[60:200], Y[60:200]).digest()
+    digest = LSSVC(SCHEMA.table, fingerprint=True).fit(X[60:200], Y[60:200]).digest()
     assert FORGOTTEN(store).digest_after == digest
 
 

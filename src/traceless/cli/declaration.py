@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ MAPS = {"linear": "Table"} | {name.removeprefix("Random").lower(): name for name
 MODELS = {name.lower(): name for name in _MODELS}
 REGRESSORS, UNLABELLED = ("lssvr", "pathsvr"), ("pathoneclass",)
 _MAPPED = ("lssvc", "lssvr")  # models for which a feature map is chosen
+_LONGEST = 2**24  # bytes of a file
 _SECTIONS = ("table", "target", "id", "read", "model")
 
 
@@ -27,9 +27,10 @@ def declared(path: str) -> tuple[Schema, Any]:
     """The schema and the estimator that a file declares."""
     from traceless.exceptions import TableError
     from traceless.sources import Schema
+    from traceless.store.regular import read_outside
 
     try:
-        said = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        said = tomllib.loads(read_outside(path, _LONGEST).decode("utf-8-sig"))
         if other := sorted({*said} - {*_SECTIONS}):
             raise ValueError(f"there is no section [{other[0]}]; there are {', '.join(_SECTIONS)}")
         schema = Schema.from_facts({k: v for k, v in said.items() if k != "model"})

@@ -98,8 +98,9 @@ def _try(estimator: Any, schema: Schema) -> None:
     import numpy as np
     from sklearn.base import clone
 
-    X = np.zeros((2, len(schema.table.names)))
-    X[1, [column.width > 1 or column.required for column in schema.table.columns or ()]] = 1.0
+    columns = schema.table.columns or ()
+    X = np.array([[getattr(column, "shift", 0.0) for column in columns]] * 2)
+    X[1] += [column.divisor if column.width > 1 or column.required else 0.0 for column in columns]
     y = np.array([0, 1]) if len(schema.target) < 2 else np.zeros((2, len(schema.target)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
