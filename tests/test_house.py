@@ -97,10 +97,10 @@ def measured():
 
 
 BOUNDS = {
-    # the record takes the place of the old one in two steps; this is the first. Tables are read by
+    # the record by standards: heads and proofs, people, a suppression list. Tables are read by
     # estimators too, without pyarrow; the readers of `sources` have yet to shrink to what they need
-    "wheel": 24_090,
-    "tests": 22_960,
+    "wheel": 22_600,
+    "tests": 22_820,
     "modules at the root": 6,
     "names at the root": 28,
     "commands": 24,

@@ -95,7 +95,12 @@ def test_a_target_of_numbers_is_a_regression(call):
         ("a", "y", "[model]\nresolution = 0.3", "power of two"),
         ("a", "", "", "a section [target] must say which column to predict"),
         ("a", "y", '[id]\ncolumn = "a"', "must be text and differ, got 'a' twice"),
-        ("a", "y", '[id]\ncolumn = "p"\nsuppres = 3', "[id] has no 'suppres'; it has column"),
+        (
+            "a",
+            "y",
+            '[id]\ncolumn = "p"\nsuppres = 3',
+            "[id] has no 'suppres'; it has column, suppress",
+        ),
         ("a", "y", "[models]", "there is no section [models]"),
         ("a", "y", "[model", "model.toml: "),
         ({"a": 'kind = "text"'}, "y", "", "kind must be one of number, boolean"),

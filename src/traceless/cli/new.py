@@ -63,7 +63,8 @@ def new(
 
     theirs = None if secret is None else read_outside(secret, 1000, private=True)
     about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
-    Store.new(store, estimator, about=about, secret=theirs, shared=shared)
+    period = None if schema.suppress == "none" else schema.suppress
+    Store.new(store, estimator, about=about, secret=theirs, shared=shared, suppress=period)
     declared = declaration.described(saving.described(estimator))
     kind = ", map ".join(declared[name] for name in ("model", "map") if name in declared)
     facts = {"store": store, "model": kind, "features": len(schema.table.feature_names())}

@@ -21,6 +21,7 @@ from traceless.features.cells import Cells, word_of
 from traceless.features.table import Table, as_toml
 from traceless.files.limits import refusal
 
+_PERIOD = "24 months"
 Labels = Literal["text", "int", "number", "none"]
 
 
@@ -89,6 +90,8 @@ class Schema:
         Column of the texts by which rows are known: no feature, and never needed to predict.
     text : TextFormat, optional
         How CSV is written; by default with commas (or tabs), decimal points and UTF-8.
+    suppress : str, default="24 months"
+        How long a store does not learn forgotten ids again, as `Store.new` takes it; or "none".
 
     Examples
     --------
@@ -114,6 +117,7 @@ class Schema:
     classes: tuple[str, ...] | tuple[int, ...] = ()
     id: str | None = None
     text: TextFormat = field(default_factory=TextFormat)
+    suppress: str = _PERIOD
 
     def __post_init__(self) -> None:
         for name in ("target", "classes"):
@@ -155,7 +159,8 @@ class Schema:
         if self.weight is not None:
             said.setdefault("target", {})["weight"] = self.weight
         if self.id is not None:
-            said["id"] = {"column": self.id}
+            period = {} if self.suppress == _PERIOD else {"suppress": self.suppress}
+            said["id"] = {"column": self.id, **period}
         return said | ({"read": self.text.facts()} if self.text.facts() else {})
 
     def __str__(self) -> str:
@@ -175,6 +180,7 @@ class Schema:
         target = _section(facts, "target", "column", "kind", "classes", "weight")
         chosen = target.get("column", [])
         columns = [chosen] if isinstance(chosen, str) else chosen
+        ids = _section(facts, "id", "column", "suppress")
         read = _section(facts, "read", "delimiter", "decimal", "encoding", "null")
         return cls(
             Table.from_facts(facts.get("table")),
@@ -182,8 +188,9 @@ class Schema:
             target.get("kind", "text" if columns else "none"),
             target.get("weight"),
             tuple(target.get("classes", ())),
-            _section(facts, "id", "column").get("column"),
+            ids.get("column"),
             TextFormat(**read),
+            ids.get("suppress", _PERIOD),
         )
 
     def target_of(self, cells: Cells) -> NDArray[Any]:
