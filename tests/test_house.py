@@ -97,14 +97,12 @@ def measured():
 
 
 BOUNDS = {
-    # the record by standards: heads and proofs, people, a suppression list. Tables are read by
-    # estimators too, without pyarrow; the readers of `sources` have yet to shrink to what they need
-    "wheel": 22_600,
-    "tests": 22_820,
+    "wheel": 23_690,  # the record by standards: heads and proofs, people, a suppression list
+    "tests": 22_560,
     "modules at the root": 6,
     "names at the root": 28,
     "commands": 24,
-    "pages": 27,
+    "pages": 26,
     "longest import chain": 15,
 }
 
@@ -121,6 +119,9 @@ def test_imports_point_down_through_ten_layers():
     assert len(contract["layers"]) <= 10
     assert not contract.get("ignore_imports")
 
+
+BOUNDS["pages"] += 1  # your own data frame
+BOUNDS["tests"] += 240  # one digest for every kind of frame
 
 if __name__ == "__main__":
     sys.stdout.write("".join(f"{name}: {n}\n" for name, n in measured().items()))
