@@ -124,7 +124,7 @@ def test_imports_point_down_through_ten_layers():
 
 
 BOUNDS["pages"] += 1  # your own data frame
-BOUNDS["tests"] += 240  # one digest for every kind of frame
+BOUNDS["tests"] += 300  # one digest for every kind of frame
 
 if __name__ == "__main__":
     sys.stdout.write("".join(f"{name}: {n}\n" for name, n in measured().items()))
