@@ -13,20 +13,9 @@
 
 #include "factor.h"
 #include "gram.h"
+#include "tolerances.h"
 
 #include <random>
-
-// The tolerances, in one table.
-const double EPS = 0x1p-52;
-const double NOISE = 1e-14;     // a rate below this part of the terms of its sum is rounding: 45 ε
-const double TIE = 1e-15;       // events closer than this in θ happen at once: 4 ε
-const double PROMISE = 1e-9;    // violation of a condition that is left; f is near ±1 on the margin
-const double ROUNDED = 10;      // times ε Σα max k(x, x): what rounding of g leaves where that is more
-const double MEASURED = 0.8;    // of the tolerance: measured again it may be a little more
-const double MISSED = 1e-12;    // g beyond the margin by more than rounding, of a point that was not watched
-const double AT_BOUND = 1e-10;  // part of a bound within which α is moved to it before a restart
-const double NEAR = 1e-3;       // how near pairs (SMO) get to the solution before a path takes over: LIBSVM's
-const double FLAT = 1e-16;      // curvature along a pair, to its terms, that is rounding
 
 const double RESTARTS[] = {1e-2, 1.0};  // sizes of the random shifts with which a path that stalls is restarted
 const int ROUNDS = 2;                   // of repairs: from there, with random shifts, by pairs
