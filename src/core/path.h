@@ -19,7 +19,6 @@
 
 const double RESTARTS[] = {1e-2, 1.0};  // sizes of the random shifts with which a path that stalls is restarted
 const int ROUNDS = 2;                   // of repairs: from there, with random shifts, by pairs
-const int FRESH = 32;                   // changes after which g is computed from scratch
 
 // When what is faster: measured, and of no effect on the solution.
 const int MANY = 1000, PART = 16;       // points from which on a working set pays; the part of them that it is

@@ -29,18 +29,6 @@ namespace {
 typedef std::vector<double> Values;
 typedef std::vector<int> Some;  // groups, in order
 
-<<<<<<< HEAD
-=======
-const double EPS = 0x1p-52;
-const double PROMISE = 1e-9;      // the largest violation of a condition, unless rounding explains more
-const double CEILING = 1e-6;      // beyond which rounding explains nothing
-const double AGAIN = 0.8;         // of a limit: below, a violation is within it also if measured again
-const double SEEN = 0.1;          // over k(x, x): an α of 1e-9 of this adds less than the promise to f, which is near 1
-const int FRESH = 32;           // changes after which sums are computed from scratch
-const double WIDE = 4;            // how many times further from a threshold than it is itself everything has to be
-const double DEPENDENT = 1e-12;   // part of its norm² that a row must have of its own to be independent
-
->>>>>>> main
 // Σa, one after the other.
 double sum(const Values &a) {
   double total = a.empty() ? 0.0 : a[0];

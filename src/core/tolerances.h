@@ -9,6 +9,7 @@ const double PROMISE = 1e-9;     // the largest violation of a condition, unless
 const double ROUNDED = 10;       // times ε Σα max k(x, x): what rounding explains
 const double CEILING = 1e-6;     // beyond which rounding explains nothing: it is near the width of the margin
 const double MEASURED = 0.8;     // of a limit: below, a violation is within it also if measured again
+const int FRESH = 32;            // changes after which f is computed from scratch: roundings of so many add up to ε √32
 const double MISSED = 1e-12;     // g beyond the margin by more than rounding, of a point that was not watched
 
 // Along a path.
