@@ -197,18 +197,25 @@ Groups::Groups(Gram &gram, const Ends &ends, std::optional<In<double, 1>> centre
   });
   group.resize(m);
   for (int64_t o = 0; o < m; ++o) {
-    const int64_t i = order[o].second, begin = i - i % copies;
-    const double common = copies > 1 ? *std::min_element(alphas + begin, alphas + begin + copies) : 0.0;
+    const int64_t i = order[o].second;
     if (!o || order[o].first != order[o - 1].first || compared(i, order[o - 1].second)) {
       first.push_back(i), U.push_back(0), held.push_back(0);
       y.push_back(signs[i]), level.push_back(levels[i]), slot.push_back(ends.slots.data()[i]);
       largest = std::max(largest, std::sqrt(std::max(0.0, gram.diagonal[slot.back()])));
     }
     U.back() += ends.bound.data()[i];
-    held.back() += alphas[i] - common;  // what the copies of a row have in common cancels
+    held.back() += alphas[i];
     group[i] = first.size() - 1;
   }
   n = first.size();
+  for (int64_t i = 0, end = 0; i < n && copies > 1; ++i) {  // what the sides of a tube have in common cancels
+    while (end < n && !std::memcmp(row(first[i]), row(first[end]), 8 * d)) ++end;
+    for (int64_t j = i + 1; j < end; ++j)
+      if (y[i] * (level[j] - level[i]) >= 0 && y[i] != y[j]) {
+        const double common = std::min(held[i], held[j]);
+        held[i] -= common, held[j] -= common;
+      }
+  }
   for (int64_t i = 0; i < n; ++i) held[i] = std::min(held[i], U[i]);
   all.resize(n);
   std::iota(all.begin(), all.end(), 0);
