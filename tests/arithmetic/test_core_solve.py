@@ -114,7 +114,7 @@ def test_what_is_decided(seed, n, E):
     X[-1] = X[-1].view(np.int64) >> 3
     bound[rng.random((3, 4)) < 0.3] = 0
     Z = np.empty((3, 4))
-    agree("decide", [Z], X, bound, places, np.full(4, E) + np.arange(4), Z)
+    agree("decide", [Z], X, bound, places, np.full(4, E) + np.arange(4), Z, 1 + n % 3)
 
 
 @examples(60)

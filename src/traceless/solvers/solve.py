@@ -63,7 +63,7 @@ _LEAST_GAIN = 2  # bits
 _LOOK = 2  # steps from which on it is asked what they decide
 _TWOFOLD = 4096  # features up to which a factor of twofold numbers is made: a minute
 _THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
-_WORTH = 2**22  # products that are worth more than starting threads
+_WORTH, _MANY = 2**22, 2**12  # products, and decisions, worth more than starting threads
 _HUGE = np.finfo(np.float64).max
 _ONE = limbs(1)
 _LEAST = 1e-300  # a bound is never rounded to 0
@@ -294,7 +294,8 @@ class _Solution:
             parts += [(self.moved, own[None] * (1 + 1e-6), most[None])]
         J, found = bound.shape[0], np.empty((len(self.Z), len(self.E)))
         for (X, bound, places), Z in zip(parts, (found[:J], found[J:]), strict=False):
-            core.decide(X, bound, places, self.E, Z)  # NaN where several floats are as near
+            threads = _THREADS if Z.size >= _MANY else 1
+            core.decide(X, bound, places, self.E, Z, threads)  # NaN: several floats are as near
         for j, k in np.argwhere(np.isnan(found) & (self.cramer < self.E)):
             X, bound, places = parts[j // J]
             at = j % J, k
