@@ -299,30 +299,33 @@ inline double rounded(i128 x) {
 
 // R'_j = R_j - m_j R_b, b the last row, in two floats V with V[0] the nearest: R'_j = V 2^(x_k + e_j),
 // x_k such that no V is above 1.
-void leading(In<uint64_t, 3> R, In<int64_t, 1> m, In<int64_t, 1> e, Out<double, 3> V, Out<int64_t, 1> x) {
+void leading(In<uint64_t, 3> R, In<int64_t, 1> m, In<int64_t, 1> e, Out<double, 3> V, Out<int64_t, 1> x,
+             int threads) {
   const int n = R.shape(0);
   const int64_t J = R.shape(1), K = R.shape(2), step = J * K;
   double *high = V.data(), *low = high + step;
-  std::vector<uint64_t> v(n), spare(n);
-  std::vector<int64_t> lengths(J);
-  for (int64_t k = 0; k < K; ++k) {
-    int64_t most = INT64_MIN;
-    for (int64_t j = 0; j < J; ++j) {
-      load(v.data(), R.data() + j * K + k, step, n);
-      subtract_multiple(v, m.data()[j], R.data() + (J - 1) * K + k, step, spare);
-      Two both;
-      const int64_t length = leading_bits(v.data(), n, both);
-      lengths[j] = length - e.data()[j];
-      high[j * K + k] = both.high, low[j * K + k] = both.low;
-      if (length) most = std::max(most, lengths[j]);
+  over_rows(K, threads, [&](int64_t first, int64_t last) {
+    std::vector<uint64_t> v(n), spare(n);
+    std::vector<int64_t> lengths(J);
+    for (int64_t k = first; k < last; ++k) {
+      int64_t most = INT64_MIN;
+      for (int64_t j = 0; j < J; ++j) {
+        load(v.data(), R.data() + j * K + k, step, n);
+        subtract_multiple(v, m.data()[j], R.data() + (J - 1) * K + k, step, spare);
+        Two both;
+        const int64_t length = leading_bits(v.data(), n, both);
+        lengths[j] = length - e.data()[j];
+        high[j * K + k] = both.high, low[j * K + k] = both.low;
+        if (length) most = std::max(most, lengths[j]);
+      }
+      x.data()[k] = most == INT64_MIN ? 0 : most;
+      for (int64_t j = 0; j < J; ++j) {
+        const int down = int(std::max<int64_t>(lengths[j] - x.data()[k], -4000));
+        high[j * K + k] = std::ldexp(high[j * K + k], down);
+        low[j * K + k] = std::ldexp(low[j * K + k], down);
+      }
     }
-    x.data()[k] = most == INT64_MIN ? 0 : most;
-    for (int64_t j = 0; j < J; ++j) {
-      const int down = int(std::max<int64_t>(lengths[j] - x.data()[k], -4000));
-      high[j * K + k] = std::ldexp(high[j * K + k], down);
-      low[j * K + k] = std::ldexp(low[j * K + k], down);
-    }
-  }
+  });
 }
 
 // Z = the float64 nearest to all that is within `bound` 2^places of X, times 2^-E, or NaN where there are

@@ -193,7 +193,7 @@ def residual(
     put(R, (integers(R) << up.astype(object)) - product - integers(r)[:, None] * d)
 
 
-def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers) -> None:
+def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers, _: int) -> None:
     """R'_j = R_j - m_j R_b in two floats V, as V 2^(x + e)."""
     whole = integers(R)
     V[:], places = _two(whole - m.astype(object)[:, None] * whole[-1])
