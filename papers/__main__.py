@@ -20,8 +20,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"There is no experiment {options.name!r}; try {', '.join(PAPERS)}.")
     if importlib.util.find_spec("matplotlib") is None:
         return _refuse(f"The figures need matplotlib: {INSTALL}")
-    if options.name == "karasuyama2009" and importlib.util.find_spec("numba") is None:
-        return _refuse(f"The path engine needs numba: {INSTALL}")
     if options.fisher_river is not None and options.name != "karasuyama2009":
         return _refuse("--fisher-river is for karasuyama2009 only.")
     folder = options.out or Path("results") / options.name

@@ -23,13 +23,6 @@ HistoryDisplay.from_estimator(LSSVC(), [("all", "fit", (X, y))], X, y)
 """,
         ("matplotlib",),
     ),
-    "path": Use(
-        """
-from traceless import PathSVC
-assert PathSVC(gamma=1.0).fit([[0.0], [1.0]], [0, 1]).predict([[1.0]]) == 1
-""",
-        ("numba",),
-    ),
     "files": Use(
         """
 import tempfile

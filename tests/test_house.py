@@ -97,7 +97,7 @@ def measured():
 
 
 BOUNDS = {
-    "wheel": 23_560,  # the record takes the place of the old one in two steps; this is the first
+    "wheel": 23_690,  # the record by standards: heads and proofs, people, a suppression list
     "tests": 22_560,
     "modules at the root": 6,
     "names at the root": 28,

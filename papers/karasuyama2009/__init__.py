@@ -11,21 +11,15 @@ machines", Advances in Neural Information Processing Systems 22, 2009
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-
-import numpy as np
 
 from papers.claims import Finding
 from papers.karasuyama2009 import judge, paths, plane, series
 from papers.karasuyama2009.numbers import PAPER
-from papers.karasuyama2009.points import PointProblem
 from papers.report import QUICK, Plan
 from papers.rows import Rows
-from traceless.hinge.kernels import Kernel
 
 FULL, SHORT = PAPER.plans()
 _WEATHER = (
@@ -34,7 +28,6 @@ _WEATHER = (
 )
 _FIRST_CALL = """
 import time
-import numpy as np
 from sklearn.svm import SVC
 start = time.perf_counter()
 from traceless.hinge.kernels import Kernel
@@ -69,7 +62,6 @@ def run(folder: Path, quick: bool = False, river: Path | None = None) -> Path:
         f"{plan.repeats} repetitions in (c)",
         "First call": "not measured in a quick run" if quick else _first_call(),
     }
-    _warm_up()
     return PAPER.report(folder, notices, lambda: find(data, plan), facts)
 
 
@@ -93,24 +85,8 @@ def find(data: series.Series | None, plan: Plan) -> list[Finding]:
     return [*findings, path, judge.exactness(results)]
 
 
-def _warm_up() -> None:
-    """Compile, or load, all that is timed later; also the windows that many points need."""
-    for n in (100, 1200):
-        X, y = plane.points(n, 0)
-        problem = PointProblem(Kernel("rbf"), 2).fit(X[:-10], y[:-10], 1.0)
-        problem.update(add=(X[-10:], y[-10:], 1.0), remove=np.arange(10))
-        problem.update(bounds=2.0).decision_function(X)
-
-
 def _first_call() -> str:
-    """What import, first fit and first update cost, where numba's cache is empty and where not."""
+    """What import, first fit and first update cost in a new process."""
     command = [sys.executable, "-c", _FIRST_CALL]
-    with tempfile.TemporaryDirectory(prefix="traceless-") as folder:
-        environment = os.environ | {"NUMBA_CACHE_DIR": folder}
-        new, later = (
-            float(subprocess.check_output(command, env=environment, text=True)) for _ in range(2)
-        )
-    return (
-        f"import, first fit and first update take {new:.1f} s on a new machine, where numba "
-        f"compiles, and {later:.1f} s in later processes; in no other time of this report"
-    )
+    seconds = float(subprocess.check_output(command, text=True))
+    return f"import, first fit and first update take {seconds:.1f} s in a new process"

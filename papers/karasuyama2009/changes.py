@@ -143,14 +143,14 @@ def exactness(change: Change, problem: PointProblem, test_X: Floats) -> Row:
     order = np.random.default_rng(0).permutation(len(y))
     fresh = change.fitted(X[order], y[order])
     f = fresh.decision_function(test_X)
-    V = problem.kernel.values(X, np.ascontiguousarray(test_X.T))
+    V = problem.kernel.values(X, test_X)
     path = (y * problem.alpha) @ V + problem.intercept
     return {
-        "residual": problem.kkt_residual(),
+        "residual": problem.published.residual,
         "promise": promise(problem.alpha),
         "difference": apart(problem.decision_function(test_X), f),
         "path_difference": apart(path, f),
-        "certain": problem.canonical().certain and fresh.canonical().certain,
+        "certain": problem.published.certain and fresh.published.certain,
         "same_bits": same_bits(problem, fresh),
         "restarts": problem.n_restarts,
     }
@@ -163,9 +163,9 @@ def promise(alpha: Floats) -> float:
 
 def same_bits(a: PointProblem, b: PointProblem) -> bool:
     """Whether support vectors, coefficients and intercept are the same numbers."""
-    p, q = a.canonical(), b.canonical()
-    pairs = ((p.support, q.support), (p.coefficients, q.coefficients))
-    return p.intercept == q.intercept and all(np.array_equal(u, v) for u, v in pairs)
+    (i, c, p), (j, d, q) = a.published.terms(), b.published.terms()
+    rows = [x.rows.values(np.searchsorted(x.rows.ids, ids)) for x, ids in ((a, i), (b, j))]
+    return p == q and np.array_equal(c, d) and np.array_equal(rows[0], rows[1])
 
 
 def apart(a: Floats, b: Floats) -> float:

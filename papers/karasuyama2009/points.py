@@ -6,14 +6,17 @@ tests of the engine, the points are rows of one problem alone, known by their pl
 
 from __future__ import annotations
 
+import copy
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from traceless.arithmetic.integers import Floats
+from traceless.hinge.gram import Held, changing
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.problem import HingeProblem
+from traceless.hinge.published import kernel_sums, linear_values
 from traceless.hinge.target import Target
 from traceless.knowledge.training_rows import TrainingRows
 
@@ -23,7 +26,8 @@ Points = tuple[ArrayLike, ArrayLike, ArrayLike]  # rows, labels and bounds
 class PointProblem(HingeProblem):
     """A problem whose points are added, removed and bounded by hand.
 
-    `seed` is that of the random shifts that break ties.
+    `seed` is that of the random shifts that break ties. Breakpoints are counted in
+    `n_breakpoints`, over all paths so far.
 
     Examples
     --------
@@ -40,13 +44,20 @@ class PointProblem(HingeProblem):
     """
 
     def __init__(self, kernel: Kernel, width: int, memory: int = 1 << 30, seed: int = 0) -> None:
-        super().__init__(kernel, width, memory)
-        self.seed = seed
+        super().__init__()
+        self.rows = TrainingRows.of((np.zeros((0, width)), np.zeros(0), np.zeros(0)))
+        self.kernel, self.width, self.memory = kernel, width, memory
+        self.seed, self.held = seed, Held()
+
+    def __deepcopy__(self, _: object) -> Self:
+        other = copy.copy(self)
+        other.held = Held()
+        return other
 
     def fit(self, X: ArrayLike, y: ArrayLike, bounds: ArrayLike) -> Self:
         """Forget everything and learn these points."""
         fresh = type(self)(self.kernel, self.width, self.memory, self.seed)
-        return self._become(fresh.changed((X, y, bounds)))
+        return self._replace(fresh.changed((X, y, bounds)))
 
     def update(
         self, add: Points | None = None, remove: ArrayLike = (), bounds: ArrayLike | None = None
@@ -62,10 +73,10 @@ class PointProblem(HingeProblem):
         remove : places of points
         bounds : float, or array of len(self), of the points there are now, optional
         """
-        return self._become(self.changed(add, remove, bounds))
+        return self._replace(self.changed(add, remove, bounds))
 
-    def _become(self, other: Self) -> Self:
-        other.take_over()
+    def _replace(self, other: Self) -> Self:
+        other.held.take_over()
         self.__dict__ |= other.__dict__
         return self
 
@@ -77,11 +88,30 @@ class PointProblem(HingeProblem):
         new = np.asarray(added, dtype=np.float64) + 0.0  # there is one zero
         gone = np.asarray(remove, dtype=np.intp)
         final = self.bounds if bounds is None else _bounds(bounds, len(self))
-        X = np.concatenate([np.delete(self.X, gone, axis=0), new])
-        ids, y = np.arange(len(X)), np.concatenate([np.delete(self.y, gone), labels])
-        u = np.concatenate([np.delete(final, gone), _bounds(limits, len(new))])
-        rows = TrainingRows(X, y, u, ids, len(ids))
-        return self._moved(rows, new, gone, Target(ids, y, u, y), self.kernel, self.memory)
+        y, u = np.concatenate([self.y, labels]), np.concatenate([final, _bounds(limits, len(new))])
+        before = self.rows
+        ids = np.arange(before.next_id, before.next_id + len(new))
+        X, ids = np.concatenate([before.X, new]), np.concatenate([before.ids, ids])
+        X, y, u, ids = (np.delete(values, gone, axis=0) for values in (X, y, u, ids))
+        after = TrainingRows(X, y, u, ids, before.next_id + len(new))
+        with changing(self.held, before, after, self.kernel, self.memory) as (old, place, held):
+            other = self.changed_to(Target(ids, y, u, y), after, old, place)
+        other.rows, other.held = after, held
+        return other
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """The points, in the order they came."""
+        return self.rows.values(np.searchsorted(self.rows.ids, self.ids))
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """The f of other points."""
+        A = np.asarray(X, dtype=np.float64) + 0.0
+        if self.published.weights is not None:
+            return linear_values(self.kernel, A, [self.published])[0]
+        ids, c, b = self.published.terms()
+        at = np.searchsorted(self.rows.ids, ids)
+        return kernel_sums(self.kernel, A, self.rows.X, [(at, c, b)])[0]
 
 
 def _bounds(bounds: ArrayLike, n: int) -> Floats:

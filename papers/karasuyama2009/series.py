@@ -135,7 +135,7 @@ def monthly_update(series: Series, plan: Plan) -> Rows:
         told = {
             "gamma": gamma,
             "C": C,
-            "margin": int((problem.sides == 1).sum()),
+            "margin": int(((problem.alpha > 0.0) & (problem.alpha < problem.bounds)).sum()),
             "bounded": int((problem.alpha >= problem.bounds).sum()),
             "cv_error": cross_validated(change, problem, plan.folds),
         }

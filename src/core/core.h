@@ -78,3 +78,4 @@ void bind_sums(nb::module_ &m);
 void bind_solve(nb::module_ &m);
 void bind_scores(nb::module_ &m);
 void bind_publish(nb::module_ &m);
+void bind_path(nb::module_ &m);

@@ -3,8 +3,10 @@
 #include "core.h"
 
 NB_MODULE(_core, m) {
+  nb::set_leak_warnings(false);  // of what an exception that ends a program still refers to
   bind_sums(m);
   bind_solve(m);
   bind_scores(m);
   bind_publish(m);
+  bind_path(m);
 }

@@ -1,166 +1,551 @@
-// What publishing a solution of the hinge loss needs, in one order of evaluation: kernel values, sums of rows,
-// and the bordered system of the margin, [G 1; 1ᵀ 0] [x; t] = [p; q], by the factor RᵀR = A = G + ρ11ᵀ:
+// What is published of a solution: a function of the data alone, in one order of evaluation, measured from scratch.
 //
-//     A x + (t - ρq) 1 = p,   1ᵀx = q,   so   x = A⁻¹p - β A⁻¹1,   β = (1ᵀA⁻¹p - q) / 1ᵀA⁻¹1,   t = β + ρq
+// Equal points are one group, its bound the sum of theirs; groups are sorted by the bytes of their content. Given
+// which groups are on the margin (E) and which beyond it, at their bound (O),
 //
-// Each sum has one order, whatever the vectors of a machine, so that solutions have the same bits everywhere.
-#include "kernels.h"
+//     [K_EE 1; 1ᵀ 0] [c; b] = [level_E - K_EO c_O; total - 1ᵀc_O],      f = Σ c k + b
+//
+// is solved by the factor RᵀR = A = K_EE + ρ11ᵀ, with one refinement: x = A⁻¹p - β A⁻¹1, β = (1ᵀA⁻¹p - q) / 1ᵀA⁻¹1 and
+// t = β + ρq solve [K 1; 1ᵀ 0] [x; t] = [p; q]. Each sum has one order, so f has the same bits on every machine.
+//
+// The sets are taken from g = y (f - level), not from α: f is unique (it minimises a strictly convex function), while
+// many α may belong to it. A first solution has the sides of the path's α; all of g is computed from it, and E is where
+// |g| is rounding. Where the rows of E depend on each other (columns of zeros and ones with a linear kernel) the
+// equations of a largest independent subset imply the others, so c is computed on that, and is the α of no group; the
+// α that is published with it is the path's. A linear f is w·x + b, and w and b are refined where g should be 0, so
+// that they are accurate also where Σ c x cancels.
+//
+// Whatever violates the conditions by more than the end of the path does gives way to that, and says so.
+#include "factor.h"
+#include "gram.h"
+
+#include <numeric>
 
 namespace {
 
-using Vector = In<double, 1>;
-using Matrix = In<double, 2>;
-using OutVector = Out<double, 1>;
-using OutMatrix = Out<double, 2>;
-using Places = In<int64_t, 1>;
-using Strided = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
+typedef std::vector<double> Values;
+typedef std::vector<int> Some;  // groups, in order
 
-const double DEPENDENT = 1e-12;  // part of its norm² that a row must have of its own to be independent
-const int BLOCK = 8;             // rows whose products an entry loses at once
+const double EPS = 0x1p-52;
+const double PROMISE = 1e-9;      // the largest violation of a condition, unless rounding explains more
+const double CEILING = 1e-6;      // beyond which rounding explains nothing
+const double AGAIN = 0.8;         // of a limit: below, a violation is within it also if measured again
+const double SEEN = 0.1;          // over k(x, x): an α of 1e-9 of this adds less than the promise to f, which is near 1
+const double WIDE = 4;            // how many times further from a threshold than it is itself everything has to be
+const double DEPENDENT = 1e-12;   // part of its norm² that a row must have of its own to be independent
 
-// Writes kernel values of the rows of A with those of B.
-void values(int kind, double gamma, double r, int degree, Matrix A, Strided B, OutMatrix out, int threads) {
-  const Kernel kernel{Kernel::Kind(kind), gamma, r, degree};
-  const int64_t d = A.shape(1), n = B.shape(0);
-  over_rows(A.shape(0), threads, [&](int64_t first, int64_t last) {
-    kernel_values(kernel, {A.data() + first * d, d, 1}, last - first, {B.data(), B.stride(0), B.stride(1)}, n, d,
-                  out.data() + first * n, n);
+// Σa, one after the other.
+double sum(const Values &a) {
+  double total = a.empty() ? 0.0 : a[0];
+  for (size_t i = 1; i < a.size(); ++i) total += a[i];
+  return total;
+}
+
+// The bordered system of kernel values G, k × k.
+struct Margin {
+  Values G, R, ones;  // ones: A⁻¹1
+  int64_t k = 0;
+  double rho = 1;
+  bool sound = false;
+
+  void set(Values values, int64_t size) {
+    G = std::move(values), k = size;
+    Values diagonal(k);
+    for (int64_t i = 0; i < k; ++i) diagonal[i] = G[i * k + i];
+    const double mean = sum(diagonal) / k;
+    rho = mean > 0 ? mean : 1;
+    R.resize(k * k);
+    for (int64_t i = 0; i < k * k; ++i) R[i] = G[i] + rho;
+    sound = cholesky(R.data(), k, k, SOUND);
+    ones.assign(k, 1.0);
+    if (sound) solve(ones);
+  }
+
+  void solve(Values &x) const {  // x ← A⁻¹x
+    for (int64_t j = 0; j < k; ++j) {
+      const double *row = &R[j * k], t = x[j] /= row[j];
+      for (int64_t i = j + 1; i < k; ++i) x[i] -= t * row[i];
+    }
+    for (int64_t j = k; j--;) {
+      double t = x[j];
+      for (int64_t i = j + 1; i < k; ++i) t -= R[j * k + i] * x[i];
+      x[j] = t / R[j * k + j];
+    }
+  }
+
+  double bordered(Values &x, double q) const {  // x ← x where x is p; returns t
+    solve(x);
+    const double beta = (sum(x) - q) / sum(ones);
+    for (int64_t i = 0; i < k; ++i) x[i] -= beta * ones[i];
+    return beta + rho * q;
+  }
+
+  double refined(Values &x, double q) const {
+    const Values p = x;
+    const double t = bordered(x, q);
+    Values rest(k), lines_sum(k);
+    std::vector<const double *> lines(k);
+    for (int64_t i = 0; i < k; ++i) lines[i] = &G[i * k];
+    add_lines(lines.data(), x.data(), k, lines_sum.data(), 0, k);
+    for (int64_t i = 0; i < k; ++i) rest[i] = p[i] - lines_sum[i] - t;
+    const double lift = bordered(rest, q - sum(x));
+    for (int64_t i = 0; i < k; ++i) x[i] += rest[i];
+    return t + lift;
+  }
+
+  // Places of a largest set of rows on which the system can be solved, in order.
+  Some independent() const {
+    Some picked;
+    Values L(k * k), left(k);
+    for (int64_t j = 0; j < k; ++j) left[j] = G[j * k + j] + rho;
+    for (int64_t n = 0; n < k; ++n) {
+      int p = -1;
+      double most = 0, *row = &L[n * k];
+      for (int64_t j = 0; j < k; ++j)
+        if (left[j] > most && left[j] > DEPENDENT * (G[j * k + j] + rho)) p = j, most = left[j];
+      if (p < 0) break;
+      for (int64_t j = 0; j < k; ++j) row[j] = G[p * k + j] + rho;
+      for (int64_t q = 0; q < n; ++q)
+        for (int64_t j = 0; j < k; ++j) row[j] -= L[q * k + p] * L[q * k + j];
+      const double root = std::sqrt(most);
+      for (int64_t j = 0; j < k; ++j) {
+        row[j] /= root;
+        left[j] -= row[j] * row[j];
+      }
+      picked.push_back(p);
+      left[p] = 0;
+    }
+    std::sort(picked.begin(), picked.end());
+    return picked;
+  }
+};
+
+struct Candidate {
+  Values c, alpha, w, f;  // f = Σ c k without b, where it is known; w of a linear kernel
+  double b = 0, residual = 0;
+  bool free = true;       // whether c is on all groups of the margin, so that it is their α too
+  bool certain = false;   // whether the sides are beyond doubt
+};
+
+// Points, and where their path has ended.
+struct Ends {
+  In<int64_t, 1> slots;  // of their rows in the Gram
+  In<double, 2> X;       // their rows
+  In<double, 1> y, level, bound, alpha;
+  double total, b;
+  int copies;            // points for each row, one after the other
+};
+
+class Groups {
+ public:
+  Groups(Gram &gram, const Ends &ends, std::optional<In<double, 1>> centre, bool linear, nb::object exact);
+  Candidate best();
+  double noise(const Candidate &s) const;
+
+  std::vector<int64_t> group, first;  // of each point; a point of each
+  Values y, U;
+
+ private:
+  double dual_noise(const Candidate &s) const { return 10 * EPS * sum(s.alpha) * largest * largest; }
+  Values combined(const Some &of, const Values &c);
+  Values between(int i, const Some &others);
+  Values exactly(const Some &of, const Values &c, const Some &at);
+  Values weights(const Values &c) const;
+  Some support(const Values &c) const;
+  Values products(const Some &of, const Values &w) const;
+  Values slopes(Candidate &s);
+  std::vector<signed char> sides(const Values &g, double threshold) const;
+  bool solve(const std::vector<signed char> &sides, Candidate &s);
+  void centre(Candidate &s);
+  bool as_dual(Candidate &s) const;
+  double violation(const Values &g, const Values &alpha) const;
+  void measure(Candidate &s);
+  bool canonical(Candidate &s);
+
+  Gram &gram;
+  nb::object exact;
+  Runs runs;
+  Some all, slot;
+  Values held, level, X;  // X: centred rows, of a linear kernel
+  double total, b, largest = 0;
+  int64_t n, d;
+};
+
+Groups::Groups(Gram &gram, const Ends &ends, std::optional<In<double, 1>> centre, bool linear, nb::object exact)
+    : gram(gram), exact(exact), total(ends.total), b(ends.b), d(ends.X.shape(1)) {
+  const int64_t m = ends.y.shape(0), copies = ends.copies;
+  const double *signs = ends.y.data(), *levels = ends.level.data(), *alphas = ends.alpha.data();
+  const auto row = [&](int64_t i) { return ends.X.data() + i * d; };
+  const auto compared = [&](int64_t i, int64_t j) {  // the bytes of two points
+    int sign = std::memcmp(row(i), row(j), 8 * d);
+    if (!sign) sign = std::memcmp(signs + i, signs + j, 8);
+    return sign ? sign : std::memcmp(levels + i, levels + j, 8);
+  };
+  std::vector<std::pair<uint64_t, int64_t>> order(m);  // the first eight bytes as a number, the highest first
+  for (int64_t i = 0; i < m; ++i) {
+    std::memcpy(&order[i].first, row(i), 8);
+    order[i] = {__builtin_bswap64(order[i].first), i};
+  }
+  std::sort(order.begin(), order.end(), [&](const auto &one, const auto &other) {
+    if (one.first != other.first) return one.first < other.first;
+    const int sign = compared(one.second, other.second);
+    return sign ? sign < 0 : one.second < other.second;
   });
+  group.resize(m);
+  for (int64_t o = 0; o < m; ++o) {
+    const int64_t i = order[o].second, begin = i - i % copies;
+    const double common = copies > 1 ? *std::min_element(alphas + begin, alphas + begin + copies) : 0.0;
+    if (!o || order[o].first != order[o - 1].first || compared(i, order[o - 1].second)) {
+      first.push_back(i), U.push_back(0), held.push_back(0);
+      y.push_back(signs[i]), level.push_back(levels[i]), slot.push_back(ends.slots.data()[i]);
+      largest = std::max(largest, std::sqrt(std::max(0.0, gram.diagonal[slot.back()])));
+    }
+    U.back() += ends.bound.data()[i];
+    held.back() += alphas[i] - common;  // what the copies of a row have in common cancels
+    group[i] = first.size() - 1;
+  }
+  n = first.size();
+  for (int64_t i = 0; i < n; ++i) held[i] = std::min(held[i], U[i]);
+  all.resize(n);
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<char> used(gram.n);
+  for (int s : slot) used[s] = true;
+  runs = runs_of(used);
+  if (!linear) return;
+  X.resize(n * d);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < d; ++j) X[i * d + j] = row(first[i])[j] - (centre ? centre->data()[j] : 0.0);
 }
 
-// out + Σ_i c_i gram[rows_i], four rows at a time.
-INLINE void add_rows(const double *gram, int64_t stride, const int64_t *rows, const double *c, int64_t k,
-                     double *__restrict out, int64_t n) {
-  int64_t i = 0;
-  for (; i + 4 <= k; i += 4) {
-    const double *v = gram + rows[i] * stride, *w = gram + rows[i + 1] * stride;
-    const double *x = gram + rows[i + 2] * stride, *y = gram + rows[i + 3] * stride;
-    const double p = c[i], q = c[i + 1], r = c[i + 2], s = c[i + 3];
-    for (int64_t j = 0; j < n; ++j) out[j] += p * v[j] + q * w[j] + r * x[j] + s * y[j];
-  }
-  for (; i < k; ++i) {
-    const double *v = gram + rows[i] * stride, p = c[i];
-    for (int64_t j = 0; j < n; ++j) out[j] += p * v[j];
-  }
+// --- sums, in order -------------------------------------------------------------------------------------------------
+
+// Σ c k at all groups, over some.
+Values Groups::combined(const Some &of, const Values &c) {
+  Values by_slot(gram.n), out(n), some(of.size());
+  Some slots(of.size());
+  for (size_t i = 0; i < of.size(); ++i) slots[i] = slot[of[i]], some[i] = c[of[i]];
+  gram.add(slots, some, runs, by_slot.data());
+  for (int64_t i = 0; i < n; ++i) out[i] = by_slot[slot[i]];
+  return out;
 }
 
-// The upper triangle of A ← R; false at the first pivot that is not above its limit. Each entry loses its
-// products in the order of the rows.
-INLINE bool factor(double *A, int64_t n, double sound) {
-  std::vector<double> limit(n);
-  for (int64_t i = 0; i < n; ++i) limit[i] = sound * A[i * n + i];
-  for (int64_t start = 0; start < n; start += BLOCK) {
-    const int64_t end = std::min(n, start + BLOCK);
-    for (int64_t j = start; j < end; ++j) {
-      double *row = A + j * n;
-      if (!(row[j] > limit[j])) return false;
-      const double root = row[j] = std::sqrt(row[j]);
-      for (int64_t i = j + 1; i < n; ++i) row[i] /= root;
-      for (int64_t r = j + 1; r < end; ++r) {
-        double *__restrict below = A + r * n;
-        for (int64_t i = r; i < n; ++i) below[i] -= row[r] * row[i];
-      }
+// Kernel values of a group with others, the same bits whatever was computed before.
+Values Groups::between(int i, const Some &others) {
+  Values out(others.size());
+  if (exact.is_none()) {
+    gram.hold();
+    const double *line = gram.line(slot[i], runs);
+    for (size_t j = 0; j < others.size(); ++j) out[j] = line[slot[others[j]]];
+    return out;
+  }
+  nb::gil_scoped_acquire gil;
+  nb::list them;
+  for (int j : others) them.append(first[j]);
+  const auto found = nb::cast<In<double, 1>>(exact(first[i], them));
+  return Values(found.data(), found.data() + others.size());
+}
+
+// Σ c k at some groups, with those bits.
+Values Groups::exactly(const Some &of, const Values &c, const Some &at) {
+  Values out(at.size());
+  for (size_t i = 0; i < of.size(); i += 4) {
+    const int four = std::min<size_t>(4, of.size() - i);
+    Values values[4], factors(4);
+    const double *lines[4];
+    for (int q = 0; q < four; ++q) values[q] = between(of[i + q], at), lines[q] = values[q].data(), factors[q] = c[of[i + q]];
+    add_lines(lines, factors.data(), four, out.data(), 0, at.size());
+  }
+  return out;
+}
+
+Values Groups::weights(const Values &c) const {
+  Values w(d), used;
+  std::vector<const double *> lines;
+  for (int i : support(c)) lines.push_back(&X[i * d]), used.push_back(c[i]);
+  add_lines(lines.data(), used.data(), used.size(), w.data(), 0, d);
+  return w;
+}
+
+Values Groups::products(const Some &of, const Values &w) const {
+  Values out(of.size()), rows;
+  const bool whole = int64_t(of.size()) == n;
+  for (size_t i = 0; i < of.size() && !whole; ++i) rows.insert(rows.end(), &X[of[i] * d], &X[of[i] * d] + d);
+  line({Kernel::LINEAR, 0, 0, 0}, w.data(), whole ? X.data() : rows.data(), of.size(), d, out.data());
+  return out;
+}
+
+Some Groups::support(const Values &c) const {
+  Some used;
+  for (int64_t i = 0; i < n; ++i)
+    if (c[i] != 0) used.push_back(i);
+  return used;
+}
+
+// The g of a solution, from scratch.
+Values Groups::slopes(Candidate &s) {
+  if (s.f.empty()) s.f = X.empty() ? combined(support(s.c), s.c) : products(all, s.w.empty() ? weights(s.c) : s.w);
+  Values g(n);
+  for (int64_t i = 0; i < n; ++i) g[i] = y[i] * (s.f[i] + s.b - level[i]);
+  return g;
+}
+
+// How much of g rounding may explain: ten times what it typically leaves.
+double Groups::noise(const Candidate &s) const {
+  if (s.w.empty()) return dual_noise(s);
+  double size = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    double own = 0;
+    for (int64_t j = 0; j < d; ++j) own += std::fabs(X[i * d + j] * s.w[j]);
+    size = std::max(size, own);
+  }
+  return 10 * EPS * (size + std::fabs(s.b));
+}
+
+// --- solutions for given sides --------------------------------------------------------------------------------------
+
+// The solution with these groups on the margin (0) and those at their bounds (-1), if there is one. Its α is that of
+// the path; `canonical` decides whether c replaces it.
+bool Groups::solve(const std::vector<signed char> &sides, Candidate &s) {
+  s = Candidate();
+  s.c.assign(n, 0.0);
+  s.alpha = held;
+  Some E, O;
+  Values bound;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!sides[i]) E.push_back(i);
+    if (sides[i] < 0) O.push_back(i), bound.push_back(s.c[i] = y[i] * U[i]);
+  }
+  if (E.empty()) {
+    centre(s);
+    return true;
+  }
+  const int64_t k = E.size();
+  Values f, f_E(k), G(k * k);
+  if (!X.empty()) {
+    f_E = products(E, weights(s.c));
+  } else if (exact.is_none()) {
+    f = combined(O, s.c);
+    for (int64_t i = 0; i < k; ++i) f_E[i] = f[E[i]];
+  } else {
+    f_E = exactly(O, s.c, E);
+  }
+  for (int64_t i = 0; i < k; ++i) {
+    const Values row = between(E[i], E);
+    std::copy(row.begin(), row.end(), &G[i * k]);
+  }
+  Margin margin;
+  margin.set(std::move(G), k);
+  if (!margin.sound) {  // some depend on others: c is on a largest independent set
+    const Some basis = margin.independent();
+    Values part(basis.size() * basis.size()), f_part;
+    Some kept;
+    for (size_t i = 0; i < basis.size(); ++i) {
+      for (size_t j = 0; j < basis.size(); ++j) part[i * basis.size() + j] = margin.G[basis[i] * k + basis[j]];
+      kept.push_back(E[basis[i]]), f_part.push_back(f_E[basis[i]]);
     }
-    const double *u[BLOCK];
-    for (int q = 0; q < BLOCK && end < n; ++q) u[q] = A + (start + q) * n;
-    for (int64_t r = end; r < n; ++r) {
-      double *__restrict out = A + r * n;
-      for (int64_t i = r; i < n; ++i) {
-        double z = out[i];
-        for (int q = 0; q < BLOCK; ++q) z -= u[q][r] * u[q][i];
-        out[i] = z;
-      }
-    }
+    if (basis.empty()) return false;
+    margin.set(std::move(part), basis.size());
+    if (!margin.sound) return false;
+    s.free = kept.size() == E.size();
+    E = kept, f_E = f_part;
+  }
+  Values x(E.size());
+  for (size_t i = 0; i < E.size(); ++i) x[i] = level[E[i]] - f_E[i];
+  s.b = margin.refined(x, total - sum(bound));
+  for (size_t i = 0; i < E.size(); ++i) s.c[E[i]] = x[i];
+  if (X.empty()) {
+    if (f.empty()) return true;
+    s.f = combined(E, s.c);
+    for (int64_t i = 0; i < n; ++i) s.f[i] = f[i] + s.f[i];
+    return true;
+  }
+  s.w = weights(s.c);  // such that g = 0 on the margin as exactly as w can say it
+  std::vector<const double *> rows(E.size());
+  for (size_t i = 0; i < E.size(); ++i) rows[i] = &X[E[i] * d];
+  for (int round = 0; round < 2; ++round) {
+    Values z = products(E, s.w), change(d);
+    for (size_t i = 0; i < E.size(); ++i) z[i] = level[E[i]] - z[i] - s.b;
+    const double lift = margin.bordered(z, 0.0);
+    add_lines(rows.data(), z.data(), z.size(), change.data(), 0, d);
+    for (int64_t j = 0; j < d; ++j) s.w[j] += change[j];
+    for (size_t i = 0; i < E.size(); ++i) s.c[E[i]] += z[i];
+    s.b += lift;
   }
   return true;
 }
 
-#define VECTORS(ISA, TARGET)                                                                                       \
-  TARGET void add_rows##ISA(const double *gram, int64_t stride, const int64_t *rows, const double *c, int64_t k,   \
-                            double *out, int64_t n) { add_rows(gram, stride, rows, c, k, out, n); }                \
-  TARGET bool factor##ISA(double *A, int64_t n, double sound) { return factor(A, n, sound); }
-FOR_VECTORS(VECTORS)
-const auto fastest_add_rows = FASTEST(add_rows);
-const auto fastest_factor = FASTEST(factor);
-
-void sum_of_rows(Matrix gram, Places rows, Vector c, OutVector out) {
-  fastest_add_rows(gram.data(), gram.shape(1), rows.data(), c.data(), rows.shape(0), out.data(), out.shape(0));
-}
-
-// out[i, order[j]] = gram[lines[i], columns[order[j]]]: read in the order in which it is in memory.
-void gather(Matrix gram, Places lines, Places columns, Places order, OutMatrix out) {
-  for (size_t i = 0; i < lines.shape(0); ++i) {
-    const double *row = gram.data() + lines.data()[i] * gram.shape(1);
-    double *to = out.data() + i * out.shape(1);
-    for (size_t j = 0; j < order.shape(0); ++j) to[order.data()[j]] = row[columns.data()[order.data()[j]]];
+// Without a margin b is an interval: its middle, as in LIBSVM; of half a line its end.
+void Groups::centre(Candidate &s) {
+  for (int64_t i = 0; i < n; ++i) s.alpha[i] = std::fabs(s.c[i]);
+  if (!X.empty()) s.w = weights(s.c);
+  if (!exact.is_none()) s.f = exactly(support(s.c), s.c, all);
+  slopes(s);  // and f
+  double low = -INFINITY, high = INFINITY;
+  for (int64_t i = 0; i < n; ++i) {
+    const double t = level[i] - s.f[i];  // the b at which g would be 0
+    if ((s.c[i] != 0) == (y[i] < 0)) low = std::max(low, t);
+    else high = std::min(high, t);
   }
+  const bool below = std::isfinite(low), above = std::isfinite(high);
+  s.b = below && above ? (low + high) / 2 : below ? low : above ? high : 0.0;
 }
 
-double sum(const double *a, int64_t n) {
-  double total = n ? a[0] : 0.0;
-  for (int64_t i = 1; i < n; ++i) total += a[i];
-  return total;
+// --- which sides, and what that violates ----------------------------------------------------------------------------
+
+std::vector<signed char> Groups::sides(const Values &g, double threshold) const {
+  std::vector<signed char> out(n);
+  for (int64_t i = 0; i < n; ++i) out[i] = std::fabs(g[i]) <= threshold ? 0 : g[i] > 0 ? 1 : g[i] < 0 ? -1 : 2;
+  return out;
 }
 
-// x ← A⁻¹x for each of two x.
-void solve(const double *R, int64_t n, double *x, double *z) {
-  for (int64_t j = 0; j < n; ++j) {
-    const double *row = R + j * n, s = x[j] /= row[j], t = z[j] /= row[j];
-    for (int64_t i = j + 1; i < n; ++i) x[i] -= s * row[i], z[i] -= t * row[i];
+// Uses c as α, if it is within the bounds up to rounding; whether it is.
+bool Groups::as_dual(Candidate &s) const {
+  double most = 0;
+  for (double c : s.c) most = std::max(most, std::fabs(c));
+  bool changed = false, inside = s.free;
+  Values alpha(n);
+  for (int64_t i = 0; i < n && inside; ++i) {
+    const double a = y[i] * s.c[i], slack = 1e-9 * std::min(U[i], most);
+    inside = a >= -slack && a <= U[i] + slack;
+    alpha[i] = std::min(std::max(a, 0.0), U[i]) + 0.0;
+    changed |= alpha[i] != a;
   }
-  for (int64_t j = n; j--;) {
-    const double *row = R + j * n;
-    double s = x[j], t = z[j];
-    for (int64_t i = j + 1; i < n; ++i) s -= row[i] * x[i], t -= row[i] * z[i];
-    x[j] = s / row[j], z[j] = t / row[j];
-  }
+  if (!inside) return false;
+  s.alpha = alpha;
+  if (!changed) return true;
+  for (int64_t i = 0; i < n; ++i) s.c[i] = y[i] * alpha[i];
+  s.f.clear();
+  return true;
 }
 
-// x ← x of the bordered system, where x is p; returns t.
-double bordered(Matrix R, double rho, double q, OutVector x) {
-  const int64_t n = x.shape(0);
-  std::vector<double> ones(n, 1.0);
-  solve(R.data(), n, x.data(), ones.data());
-  const double beta = (sum(x.data(), n) - q) / sum(ones.data(), n);
-  for (int64_t i = 0; i < n; ++i) x.data()[i] -= beta * ones[i];
-  return beta + rho * q;
+// The largest violation of a KKT condition; infinite where one is not a number.
+double Groups::violation(const Values &g, const Values &alpha) const {
+  double worst = 0, balance = -total, size = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double wrong = alpha[i] <= 0 ? -g[i] : alpha[i] >= U[i] ? g[i] : std::fabs(g[i]);
+    if (!std::isfinite(wrong)) return INFINITY;
+    worst = std::max(worst, wrong);
+    balance += y[i] * alpha[i], size += alpha[i];
+  }
+  balance = std::fabs(balance) / std::max(1.0, size);
+  return std::isfinite(balance) ? std::max(worst, balance) : INFINITY;
 }
 
-bool factored(OutMatrix A, double sound) { return fastest_factor(A.data(), A.shape(0), sound); }
+// Sets the KKT residual of a solution, of its f and of its α.
+void Groups::measure(Candidate &s) {
+  const Values g = slopes(s);
+  s.residual = violation(g, s.alpha);
+  Candidate dual;
+  dual.c.resize(n);
+  for (int64_t i = 0; i < n; ++i) dual.c[i] = y[i] * s.alpha[i];
+  if (s.w.empty() && dual.c == s.c) return;
+  dual.b = s.b;  // α has a g of its own
+  const Values own = slopes(dual);
+  double apart = 0;
+  for (int64_t i = 0; i < n; ++i) apart = std::fabs(own[i] - g[i]) <= apart ? apart : std::fabs(own[i] - g[i]);
+  if (!(apart <= dual_noise(s))) s.residual = std::max(s.residual, std::isnan(apart) ? INFINITY : apart);
+}
 
-// Writes the places of independent rows of A, the largest pivot first; returns their number.
-int64_t pivots(Matrix A, Out<int64_t, 1> picked) {
-  const int64_t n = A.shape(0);
-  std::vector<double> L(n * n), left(n);
-  const double *a = A.data();
-  for (int64_t j = 0; j < n; ++j) left[j] = a[j * n + j];
-  for (int64_t k = 0; k < n; ++k) {
-    int64_t p = -1;
-    double most = 0.0, *row = &L[k * n];
-    for (int64_t j = 0; j < n; ++j)
-      if (left[j] > most && left[j] > DEPENDENT * a[j * n + j]) p = j, most = left[j];
-    if (p < 0) return k;
-    std::memcpy(row, a + p * n, 8 * n);
-    for (int64_t q = 0; q < k; ++q)
-      for (int64_t j = 0; j < n; ++j) row[j] -= L[q * n + p] * L[q * n + j];
-    const double root = std::sqrt(most);
-    for (int64_t j = 0; j < n; ++j) {
-      row[j] /= root;
-      left[j] -= row[j] * row[j];
-    }
-    picked.data()[k] = p;
-    left[p] = 0.0;
+// The solution whose sides are those of g, from one whose sides are those of the path's α.
+bool Groups::canonical(Candidate &s) {
+  double most = 0;
+  for (double alpha : held) most = std::max(most, alpha);
+  most = std::max(most, SEEN / std::max(largest * largest, 2.2250738585072014e-308));
+  std::vector<signed char> first(n);
+  const auto side = [&](int64_t i, double alpha) {
+    const double small = 1e-9 * std::min(U[i], most);
+    return alpha >= U[i] - small ? -1 : alpha > small ? 0 : 1;
+  };
+  for (int64_t i = 0; i < n; ++i) first[i] = side(i, held[i]);
+  if (!solve(first, s)) return false;
+  bool tells = false;  // whether a group is between its bounds; else b is an interval, wherever in it the path ended
+  for (int64_t i = 0; i < n; ++i) tells |= !first[i] && !side(i, y[i] * s.c[i]);
+  for (int64_t i = 0; i < n && !tells; ++i)
+    if (!first[i]) first[i] = side(i, y[i] * s.c[i]);
+  if (!tells && !solve(first, s)) return false;
+  const Values alpha = as_dual(s) ? s.alpha : held;
+  const double threshold = std::max(PROMISE, noise(s));
+  const auto wanted = sides(slopes(s), threshold);
+  if (wanted != first) {
+    if (!solve(wanted, s)) return false;
+    if (!as_dual(s)) s.alpha = alpha;
   }
-  return n;
+  measure(s);
+  const Values g = slopes(s);  // no group is anywhere near the threshold
+  s.certain = sides(g, threshold / WIDE) == wanted && sides(g, threshold * WIDE) == wanted;
+  return true;
+}
+
+// The canonical solution where it holds, else the path's, each with what it violates.
+Candidate Groups::best() {
+  Candidate s, own;
+  bool one_sided = total == 0;
+  for (int64_t i = 0; i < n; ++i) one_sided &= y[i] == y[0];
+  own.b = b;
+  if (one_sided) {  // one class, or none: f is its label
+    own.c.assign(n, 0.0), own.alpha = own.c, own.w.assign(X.empty() ? 0 : d, 0.0), own.certain = true;
+    return own;
+  }
+  const bool solved = canonical(s);
+  const double explained = solved ? std::min(dual_noise(s), CEILING) : CEILING;
+  if (solved && s.residual <= AGAIN * std::max(PROMISE, explained)) return s;
+  own.alpha = held;
+  for (int64_t i = 0; i < n; ++i) own.c.push_back(y[i] * held[i]);
+  if (!X.empty()) own.w = weights(own.c);
+  measure(own);
+  if (solved && s.residual <= own.residual) own = s;
+  own.certain = false;
+  return own;
+}
+
+template <class T> nb::object array(const std::vector<T> &values) {
+  T *out = new T[values.size() + 1];
+  std::copy(values.begin(), values.end(), out);
+  nb::capsule owner(out, [](void *p) noexcept { delete[] (T *)p; });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(out, {values.size()}, owner));
+}
+
+// The group of each point, a point of each group, its α, bound and y c; b, w, whether it is certain, residual, noise.
+nb::tuple publish(Gram &gram, In<int64_t, 1> slots, In<double, 2> X, In<double, 1> y, In<double, 1> level,
+                  In<double, 1> bound, In<double, 1> alpha, double total, double b, int copies, bool linear,
+                  std::optional<In<double, 1>> centre, nb::object exact) {
+  std::optional<Groups> groups;
+  Candidate s;
+  double noise;
+  {
+    nb::gil_scoped_release others;
+    groups.emplace(gram, Ends{slots, X, y, level, bound, alpha, total, b, copies}, centre, linear, exact);
+    s = groups->best();
+    noise = groups->noise(s);
+  }
+  for (int64_t i = 0, n = groups->first.size(); i < n; ++i) s.c[i] = groups->y[i] * s.c[i];
+  return nb::make_tuple(array(groups->group), array(groups->first), array(s.alpha), array(groups->U), array(s.c), s.b,
+                        linear ? array(s.w) : nb::none(), s.certain, s.residual, noise);
+}
+
+// Writes kernel values of the rows of A with those of B.
+void kernel_block(int kind, double gamma, double r, int degree, In<double, 2> A,
+                  nb::ndarray<const double, nb::ndim<2>, nb::device::cpu> B, Out<double, 2> out, int threads) {
+  const int64_t d = A.shape(1), n = B.shape(0);
+  over_rows(A.shape(0), threads, [&](int64_t first, int64_t last) {
+    kernel_values({Kernel::Kind(kind), gamma, r, degree}, {A.data() + first * d, d, 1}, last - first,
+                  {B.data(), B.stride(0), B.stride(1)}, n, d, out.data() + first * n, n);
+  });
+}
+
+// out_j + Σ_i c_i V_ij over some rows of V, four at a time.
+void sum_of_rows(In<double, 2> V, In<int64_t, 1> rows, In<double, 1> c, Out<double, 1> out) {
+  std::vector<const double *> lines(rows.shape(0));
+  for (size_t i = 0; i < lines.size(); ++i) lines[i] = V.data() + rows.data()[i] * V.shape(1);
+  add_lines(lines.data(), c.data(), lines.size(), out.data(), 0, out.shape(0));
 }
 
 }  // namespace
 
 void bind_publish(nb::module_ &m) {
-  def(m, "kernel_values", values);
+  m.def("publish", publish, nb::arg("gram"), nb::arg("slots"), nb::arg("X"), nb::arg("y"), nb::arg("level"),
+        nb::arg("bound"), nb::arg("alpha"), nb::arg("total"), nb::arg("b"), nb::arg("copies"), nb::arg("linear"),
+        nb::arg("centre").none(), nb::arg("exact").none());
+  def(m, "kernel_values", kernel_block);
   def(m, "sum_of_rows", sum_of_rows);
-  def(m, "gather", gather);
-  def(m, "factored", factored);
-  def(m, "bordered", bordered);
-  def(m, "pivots", pivots);
 }

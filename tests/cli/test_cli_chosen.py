@@ -102,14 +102,15 @@ def test_tables_and_files_of_rows_are_told_apart(call, clinic, words):
 def test_ids_that_the_store_does_not_hold(call, clinic, tmp_path):
     forget = ("forget", "clinic", "--from", "all.csv", "--where")
     call(*forget, "patient=17", "--key", "letter 1")
-    assert "no rows of patient 17 any more" in call(*forget, "patient=17", code=2).err
+    said = call(*forget, "patient=17", code=2).err
+    assert "no rows of patient 17: they were forgotten, and are suppressed until 20" in said
     again = call(*forget, "patient=17", "--key", "letter 1", "--json").json
     assert again["receipt"]["replayed"]
     call(*forget, "patient=23", "--batch")
     assert "of patient 23 wait in the queue" in call(*forget, "patient=23", code=2).err
     table(tmp_path / "new.csv", ["700,30,120,well"], HEADER)
     said = call("forget", "clinic", "--from", "new.csv", "--where", "patient=700", code=2).err
-    assert "holds no rows of patient 700, and never has" in said
+    assert "holds no rows of patient 700 (see" in said
 
 
 def test_rows_that_are_not_held_are_named_by_their_line(call, clinic, tmp_path):
@@ -135,12 +136,12 @@ def test_find_tells_the_history_of_an_id(call, clinic):
     n = len(of(clinic, "17"))
     call("forget", "clinic", "--from", "all.csv", "--where", "patient=17", "--batch")
     told = found(call, "17.0")
-    assert (told["id"], told["held"], told["waiting"], told["forgotten"]) == ("17", n, n, 0)
-    events = [(e["kind"], e["added"], e["removed"], e["waiting"]) for e in told["events"]]
-    assert events == [("learn", n, 0, 0), ("queue", 0, 0, n)]
+    assert (told["id"], told["held"], told["waiting"], told["suppressed"]) == ("17", n, n, None)
+    events = [(e["kind"], e["rows"]) for e in told["events"]]
+    assert events == [("learn", n), ("queue", n)]
     shown = call("find", "clinic", "patient=17,999").out
-    assert f"rows held:        {n}" in shown
-    assert "No change had rows of this id." in shown
+    assert f"rows held:         {n}" in shown
+    assert "No rows of this id are held." in shown
 
 
 def test_a_store_without_ids_says_so(call, shop):

@@ -127,7 +127,7 @@ def test_requests_that_wait_too_long_are_marked(call, forgot, monkeypatch):
 
 def test_a_failed_check_is_shown_and_is_code_1(call, shop, tmp_path):
     with sqlite3.connect(tmp_path / "shop" / "ledger.sqlite") as sql:
-        sql.execute("DELETE FROM alive WHERE digest = (SELECT min(digest) FROM alive)")
+        sql.execute("DELETE FROM rows WHERE digest = (SELECT min(digest) FROM rows)")
     told = call("report", "shop", "--html", "page.html", "--json", code=1).json
     assert told["ok"] is told["verified"] is False
     assert "A check failed." in page_of().text

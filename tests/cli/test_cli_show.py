@@ -110,7 +110,6 @@ def test_what_has_no_coefficients_is_shown_too(call, shop, tmp_path):
     call("destroy", "shop", "model", "--yes")
     assert "is destroyed" in call("show", "shop").out
     assert "income" in call("show", "shop").out
-    pytest.importorskip("numba")
     call("new", "p", "--target", "bought", "--columns", "age", "--model", "pathsvc")
     call("learn", "p", "people.csv")
     assert "made of rows" in call("show", "p").out

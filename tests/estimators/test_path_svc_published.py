@@ -1,6 +1,5 @@
 """One truth: what PathSVC publishes is what was checked, or there is a warning, or an error."""
 
-import copy
 import warnings
 from functools import partial
 
@@ -15,8 +14,7 @@ from sklearn.svm import SVC
 from vega_datasets import data
 
 from traceless import PathSVC
-from traceless.hinge.canonical import Canonical
-from traceless.hinge.groups import Groups
+from traceless.hinge.published import Published
 
 EPS = np.finfo(float).eps
 
@@ -59,23 +57,6 @@ def test_a_window_over_real_data(weather):
         fresh = PathSVC(kernel="linear", C=10.0).fit(rows.X, rows.y)
         assert not model.ambiguous_
         assert model.digest() == fresh.digest()
-
-
-def test_a_canonical_solution_that_does_not_hold_is_not_published(weather, monkeypatch):
-    X, y = weather
-    before = PathSVC(kernel="linear", C=10.0).fit(X[:41], y[:41])
-
-    def off(self, E, O):  # noqa: E741
-        found = solved(self, E, O)
-        found.c, found.w, found.b = -2 * found.c, -2 * found.w, found.b + 1.0
-        return found
-
-    solved = Groups.solved
-    monkeypatch.setattr("traceless.hinge.groups.Groups.solved", off)
-    model = PathSVC(kernel="linear", C=10.0).fit(X[:41], y[:41])
-    assert model.ambiguous_
-    check_published(model, linear_kernel)
-    np.testing.assert_allclose(model.decision_function(X), before.decision_function(X), atol=1e-8)
 
 
 # --- columns of zeros and ones -------------------------------------------------------------------
@@ -155,11 +136,11 @@ def test_what_float64_cannot_solve_is_warned_of(rng, low, width):
 def test_rounding_excuses_nothing_above_the_ceiling(rng):
     X = rng.normal(size=(30, 2))
     (problem,) = PathSVC(gamma=0.5).fit(X, X[:, 0] > 0)._model.problems.values()
-    s = problem.canonical()
+    s = problem.published
 
     def excess(residual, noise, tol):
         fields = {name: getattr(s, name) for name in s.__dataclass_fields__}
-        return Canonical(**fields | {"residual": residual, "noise": noise}).excess(tol)
+        return Published(**fields | {"residual": residual, "noise": noise}).excess(tol)
 
     assert excess(5e-7, 1e-6, 1e-9) == 0.0
     assert excess(5e-7, 1e-8, 1e-9) == 5e-7
@@ -222,56 +203,6 @@ def test_the_warning_points_at_the_call(rng):
         assert told[0].filename == __file__
 
 
-def computed(model):
-    return [problem._canonical is not None for problem in model._model.problems.values()]
-
-
-def test_what_is_published_is_computed_when_it_is_asked_for(rng):
-    X, y = unscaled(rng, 0.0, 1.0)
-    model = PathSVC(gamma=0.5).fit(X[:150], y[:150]).partial_fit(X[150:], y[150:])
-    assert computed(model) == [False]  # the path's certificate will do
-    assert model.gamma_ == 0.5
-    assert model.n_breakpoints_ > 0
-    labels = model.predict(X[:1])
-    assert computed(model) == [False]  # nor for a label that is beyond doubt
-    assert labels[0] == (model.decision_function(X[:1])[0] >= 0)
-    assert computed(model) == [True]
-    assert computed(PathSVC(gamma=0.5, tol=1e-12).fit(X, y)) == [True]
-
-
-def test_labels_are_the_signs_of_what_is_published(rng):
-    X, y = unscaled(rng, 0.0, 1.0)
-    model = PathSVC(gamma=0.5, C=10.0).fit(X[:150], y[:150])
-    values = copy.deepcopy(model).decision_function
-    low, high = X[values(X) < 0][0], X[values(X) > 0][0]
-    for _ in range(60):  # to a row between them where the value is next to 0
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if values([middle])[0] < 0 else (low, middle)
-    ask = np.array([low, high, *X[150:]])
-    labels = model.predict(ask)
-    assert computed(model) == [True]  # the labels of the first two were in doubt
-    assert np.array_equal(labels, (model.decision_function(ask) >= 0).astype(labels.dtype))
-
-
-def test_labels_allow_for_what_the_published_solution_may_violate(rng):
-    X, y = unscaled(rng, 0.0, 1.0)
-    problem = next(iter(PathSVC(gamma=0.5, C=10.0).fit(X, y)._model.problems.values()))
-    assert problem.residual < 1e-12  # the published one may violate the conditions by the promise
-    furthest = np.sqrt(2 * 0.8e-9 * problem.alpha.sum())  # from the solution, by strong convexity
-    assert problem.doubt(X) >= 2 * furthest
-
-
-def test_a_certificate_that_was_wrong_is_reported_when_it_is_found_out(rng, monkeypatch):
-    X, y = unscaled(rng, 0.0, 1e12)
-    monkeypatch.setattr("traceless.hinge.problem.HingeProblem.certified", lambda self, tol: True)
-    model = PathSVC(kernel="linear").fit(X, y)
-    with pytest.warns(ConvergenceWarning, match="scale the columns") as told:
-        model.predict(X)
-    assert told[0].filename == __file__
-    model.decision_function(X)  # once
-    copy.deepcopy(model).digest()
-
-
 # --- bounds, memory, names -----------------------------------------------------------------------
 
 
@@ -297,8 +228,7 @@ def test_what_a_memory_error_advises_helps(rng):
     assert model.digest() == before
     model.set_params(cache_size=10.0).partial_fit(X[60:], y[60:])
     assert model.digest() == PathSVC(gamma=5.0, C=100.0).fit(X, y).digest()
-    (problem,) = model._model.problems.values()
-    assert problem._held.cache.memory == 10 * 2**20
+    assert model._model.held._place.gram.lines.memory == 10 * 2**20
 
 
 def laplacian(A, B, width=1.0):
@@ -342,7 +272,6 @@ def test_labels_where_all_rows_are_at_their_bound():
         model = PathSVC(C=C, gamma=0.3).fit(X[some], y[some])
         ahead = model._without(np.arange(25))
         fresh = PathSVC(C=C, gamma=0.3).fit(X[some[25:]], y[some[25:]])
-        fresh.decision_function(X)  # so that it is published
         expected = fresh.predict(X)
         assert (ahead.predict(X) == expected).all()
         assert (model.forget(ids=np.arange(25)).predict(X) == expected).all()

@@ -57,6 +57,34 @@ def test_copies_change_in_threads_of_their_own(hurried, rows):
         assert other.digest() == PathSVC(gamma=0.5).fit(X[kept], y[kept]).digest()
 
 
+def test_readers_do_not_wait_for_a_path(rows):
+    X, y = rows
+    entered, go_on = threading.Event(), threading.Event()
+
+    def kernel(A, B):
+        if threading.current_thread() is writer:
+            entered.set()
+            assert go_on.wait(60)
+        return np.exp(-0.5 * ((A[:, None] - B) ** 2).sum(axis=-1))
+
+    writer = None
+    model = PathSVC(kernel=kernel).fit(X[:60], y[:60])
+    before = model.predict(X)
+    writer = threading.Thread(target=partial(model.partial_fit, X[60:], y[60:]))
+    writer.start()
+    assert entered.wait(60)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            assert np.array_equal(pool.submit(model.predict, X).result(20), before)
+            assert pool.submit(lambda: model.dual_coef_).result(20).shape[0] == 2
+            assert pool.submit(lambda: model.kkt_residual_).result(20) < 1e-9
+            assert pool.submit(copy.deepcopy, model).result(20).n_samples_ == 60
+        finally:
+            go_on.set()
+    writer.join()
+    assert model.n_samples_ == 160
+
+
 def test_parameters_set_by_one_thread_and_used_by_another(hurried, rows):
     X, y = rows
     known = {C: PathSVC(C=C, gamma=0.5).fit(X, y).digest() for C in (1.0, 3.0)}

@@ -46,7 +46,7 @@ def published_residual(problem):
 
     Decision values must be those of the dual coefficients.
     """
-    solution, bounds = problem.canonical(), problem.bounds
+    solution, bounds = problem.published, problem.bounds
     alpha = solution.alpha_of_points(bounds)
     if not ((alpha >= 0.0) & (alpha <= bounds)).all():
         return np.inf
@@ -56,7 +56,7 @@ def published_residual(problem):
             dense_kernel(problem.kernel, problem.X, problem.X) @ (problem.y * alpha)
             + solution.intercept
         )
-        off = np.abs(f - solution.decision_function(problem.X)).max()
+        off = np.abs(f - problem.decision_function(problem.X)).max()
         found = max(found, float(off))
     return max(found, abs(solution.residual))
 

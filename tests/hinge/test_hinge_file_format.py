@@ -27,8 +27,8 @@ def restored(said, tensors, **parameters):
     ("name", "change", "words"),
     [  # tests/files forges the other tensors in whole files
         ("rows", lambda a: a[:, :1], "rows of 1 columns"),
-        ("alpha", lambda a: a[1:], "slopes"),
-        ("intercepts", lambda a: np.r_[a, a], "residuals"),
+        ("alpha", lambda a: a[1:], "one number for each row"),
+        ("intercepts", lambda a: np.r_[a, a], "one intercept for each problem"),
         ("last_ids", lambda a: a + 40, "'last_ids' has values"),
         ("gram", np.zeros_like, "expected the tensors"),
     ],
@@ -37,13 +37,6 @@ def test_what_cannot_be_is_refused(written, name, change, words):
     _, said, tensors = written
     with pytest.raises(ValueError, match=words):
         restored(said, tensors | {name: change(tensors.get(name, np.zeros(3)))})
-
-
-def test_there_is_one_solution_for_each_problem(written):
-    _, said, tensors = written
-    twice = {name: np.tile(tensors[name], 2) for name in ("intercepts", "residuals")}
-    with pytest.raises(ValueError, match="one intercept for each problem"):
-        restored(said, tensors | twice)
 
 
 def test_classes_from_the_numbers_of_rows():

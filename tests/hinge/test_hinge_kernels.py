@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from oracles import dense_kernel
 from traceless.arithmetic.elementary import exponential
 from traceless.hinge import kernels
-from traceless.hinge.kernel_cache import KernelCache
+from traceless.hinge.gram import Gram
 from traceless.hinge.kernels import Kernel
 
 KERNELS = [
@@ -21,12 +21,12 @@ KERNELS = [
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}{k.degree}")
 def test_values_are_right_symmetric_and_the_same_in_any_batch(rng, kernel):
     A = rng.normal(size=(300, 7))
-    G = kernel.values(A, A.T)
+    G = kernel.values(A, A)
     assert np.allclose(G, dense_kernel(kernel, A, A), rtol=1e-12, atol=1e-13)
     assert np.array_equal(G, G.T)
     rows = rng.permutation(300)[:41]
     for i in rows:
-        assert np.array_equal(kernel.values(A[i : i + 1], A[rows].T)[0], G[i, rows])
+        assert np.array_equal(kernel.values(A[i : i + 1], A[rows])[0], G[i, rows])
     assert np.allclose(kernel.diagonal(A), G.diagonal(), rtol=1e-14)
 
 
@@ -63,8 +63,8 @@ def test_every_bit_is_that_of_one_operation_after_the_other(kernel, width, m, n,
     if kernel.centre is not None:
         kernel = Kernel("linear", centre=kernel.centre[:width])
     right = in_order(kernel, A, B)
-    assert np.array_equal(kernel.values(A, B.T), right)
-    assert np.array_equal(kernel.values(A, np.ascontiguousarray(B.T)), right)
+    assert np.array_equal(kernel.values(A, B), right)
+    assert np.array_equal(kernel.values(A, np.asfortranarray(B)), right)
     assert np.array_equal(kernel.diagonal(A), in_order(kernel, A, A).diagonal())
 
 
@@ -74,7 +74,7 @@ def test_blocks_and_threads_have_no_effect_on_a_value(threads, rng, monkeypatch)
     monkeypatch.setattr(kernels, "_THREADS", threads)
     A, B = rng.normal(size=(9, 5000)), rng.normal(size=(50, 5000)) / 10
     for kernel in KERNELS:
-        assert np.array_equal(kernel.values(A, B.T), in_order(kernel, A, B))
+        assert np.array_equal(kernel.values(A, B), in_order(kernel, A, B))
 
 
 @given(st.floats(0.0, 1e6))
@@ -90,34 +90,9 @@ def test_sigmoids_of_any_size(x):
     assert value == pytest.approx(np.tanh(x), rel=1e-14, abs=1e-300)
 
 
-NONE = np.zeros(0, dtype=np.intp)
-
-
-@pytest.mark.parametrize("memory", [1 << 20, 4000])
-def test_kept_kernel_values_are_those_of_the_rows(rng, memory):
-    cache, token = KernelCache(Kernel("rbf"), 2, memory), object()
-    slots = cache.place(rng.normal(size=(30, 2)), np.ones(30), NONE, token)
-    cache.hand_over(token, slots)
-    for j in range(4):
-        cache.need(j, np.arange(0))
-    slots = np.delete(slots, np.arange(10, 15))
-    cache.hand_over(token, slots)
-    new = cache.place(rng.normal(size=(6, 2)), np.ones(6), slots, token)
-    alive = np.sort(np.concatenate([slots, new]))
-    cache.hand_over(token, alive)
-    for one in (cache, cache.moved(alive, memory), cache.moved(alive, 1 << 20)):
-        alive = alive if one is cache else np.arange(len(alive))
-        G = one.kernel.values(one.rows[:, alive].T, one.rows[:, alive])
-        for j in np.flatnonzero(one.line[: one.n] >= 0):
-            if j in alive:
-                assert np.array_equal(one.gram[one.line[j], alive], G[list(alive).index(j)])
-        c = rng.normal(size=len(alive))
-        assert np.allclose(one.times(alive, alive, c), G @ c)
-
-
 def test_a_linear_kernel_can_be_centred(rng):
     A, centre = rng.normal(size=(20, 3)) + 1000.0, np.array([1000.0, 0.0, 999.0])
-    G = Kernel("linear", centre=centre).values(A, A.T)
+    G = Kernel("linear", centre=centre).values(A, A)
     assert np.allclose(G, (A - centre) @ (A - centre).T, rtol=1e-13)
     assert np.array_equal(Kernel("linear", centre=centre).diagonal(A), G.diagonal())
 
@@ -125,12 +100,12 @@ def test_a_linear_kernel_can_be_centred(rng):
 @pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("poly")], ids=["linear", "poly"])
 def test_kernel_values_beyond_float64_say_so(kernel):
     with pytest.raises(OverflowError, match="scale the columns"):
-        KernelCache(kernel, 1, 1 << 20).place(np.array([[1e200]]), np.ones(1), NONE, None)
+        Gram(kernel, 1, 1 << 20).place(np.array([[1e200]]))
 
 
 def test_gamma_of_zero_is_one_at_any_distance():
     A = np.array([[1e300], [-1e300], [0.0]])
-    assert (Kernel("rbf", gamma=0.0).values(A, A.T) == 1.0).all()
+    assert (Kernel("rbf", gamma=0.0).values(A, A) == 1.0).all()
 
 
 @pytest.mark.parametrize(
@@ -143,7 +118,7 @@ def test_gamma_of_zero_is_one_at_any_distance():
 def test_what_a_kernel_function_returns_is_checked(function, words, rng):
     A = rng.normal(size=(4, 2))
     with pytest.raises(ValueError, match=words):
-        Kernel("callable", function=function).values(A, A.T)
+        Kernel("callable", function=function).values(A, A)
 
 
 def test_a_kernel_function_cannot_change_rows(rng):
@@ -154,5 +129,5 @@ def test_a_kernel_function_cannot_change_rows(rng):
 
     A = rng.normal(size=(4, 2))
     before = A.copy()
-    Kernel("callable", function=vandal).values(A, A.T)
+    Kernel("callable", function=vandal).values(A, A)
     assert np.array_equal(A, before)

@@ -1,33 +1,36 @@
 """All or nothing: whatever goes wrong in an update, the problem is what it was."""
 
+import signal
+
 import numpy as np
 import pytest
 
 from families import sample
 from oracles import dense_kernel, promise, residual
 from papers.karasuyama2009.points import PointProblem
+from traceless.hinge import published
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.solver import PathSolver
 
 
 def picture(problem):
-    parts = problem.X, problem.y, problem.bounds, problem.alpha, problem.slopes, problem.sides
+    parts = problem.X, problem.y, problem.bounds, problem.alpha, problem.slopes
     return [a.tobytes() for a in parts] + [problem.intercept, problem.n_breakpoints, len(problem)]
 
 
-@pytest.mark.parametrize("where", ["start", "solve", "measure", "follow_path"])
+@pytest.mark.parametrize("where", ["before", "after"])
 def test_an_error_on_the_way(rng, monkeypatch, where):
     X, y = sample(rng, 80)
     problem = PointProblem(Kernel("rbf"), 3).fit(X, y, 1.0)
     before, add = picture(problem), (*sample(rng, 10), 1.0)
-    go = getattr(PathSolver, where)
+    publish = published.published
 
-    def fail(self):
-        go(self)
+    def fail(*end):
+        if where == "after":
+            publish(*end)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(PathSolver, where, fail)
+        patch.setattr("traceless.hinge.problem.published", fail)
         for _ in range(3):
             with pytest.raises(KeyboardInterrupt):
                 problem.update(add, np.arange(10))
@@ -73,12 +76,18 @@ def test_a_first_margin_too_large_for_the_memory_says_so(rng, memory):
         PointProblem(Kernel("rbf", gamma=5.0), 3, memory=memory).fit(X, y, 10.0)
 
 
-def test_kernel_values_that_a_change_used_and_gave_up_are_computed_again(rng):
+def test_a_path_is_interrupted(rng):
     X, y = sample(rng, 300)
-    problem = PointProblem(Kernel("rbf", gamma=0.1), 3, memory=150_000).fit(X, y, 1.0)
-    cache, _, slots, _ = problem._held
-    assert not cache.whole
-    cache.line[slots[problem._end.factor.members]] = -1  # their lines are others' now
-    after = problem.changed((*sample(rng, 30), 1.0), np.arange(30))
-    assert (after.n_restarts, after.n_repairs) == (problem.n_restarts, problem.n_repairs)
-    assert residual(after) <= promise(after)
+    calls = []
+
+    def kernel(A, B):
+        calls.append(len(A))
+        if len(calls) == 40:
+            signal.raise_signal(signal.SIGINT)
+        return dense_kernel(Kernel("rbf"), A, B)
+
+    problem = PointProblem(Kernel("callable", function=kernel), 3)
+    with pytest.raises(KeyboardInterrupt):
+        problem.fit(X, y, 1.0)
+    assert len(problem) == 0
+    assert residual(problem.fit(X, y, 1.0)) <= promise(problem)

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("numba")
-
 from papers import karasuyama2009
 from papers.__main__ import main
 from papers.karasuyama2009 import changes, paths, plane, series
@@ -115,9 +113,6 @@ def test_refusals(tmp_path, capsys, monkeypatch):
     assert "cannot be used" in capsys.readouterr().err
     assert main(["zhu2018", *options, str(tmp_path / "bad.csv")]) == 2
     assert "karasuyama2009 only" in capsys.readouterr().err
-    monkeypatch.setattr(series.importlib.util, "find_spec", _without("numba"))
-    assert main(["karasuyama2009", "--out", str(tmp_path / "out")]) == 2
-    assert ".[papers]" in capsys.readouterr().err
 
 
 # --- points in the plane --------------------------------------------------------------------------

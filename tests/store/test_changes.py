@@ -28,7 +28,7 @@ OTHER = np.where(Y == "ill", "well", "ill")
 SAID = (
     *("sequence", "kind", "keys", "rows", "added", "removed", "classes", "held"),
     *("unknown", "waiting", "digest_before", "digest_after", "root_before", "root_after"),
-    *("alive", "ids", "request", "revealing", "subject", "signer", "origin"),
+    *("totals", "request", "revealing", "subject", "signer", "origin"),
 )
 
 

@@ -16,7 +16,7 @@ from traceless.files import container, saving
 from traceless.store import Store
 from traceless.store.folder import Folder
 from traceless.store.ledger import Ledger
-from traceless.store.row_counts import RowCounts
+from traceless.store.row_table import RowTable
 
 
 def state(store):
@@ -37,7 +37,7 @@ POINTS = {
     "rename": (os, "replace"),
     "folder": (container, "sync_folder"),
     "generation": (Folder, "write"),
-    "digests": (RowCounts, "add"),
+    "digests": (RowTable, "add"),
     "entry": (Ledger, "append"),
     "commit": (Ledger, "commit"),
 }

@@ -95,6 +95,9 @@ def test_nothing_in_a_receipt_can_be_changed(receipt, rows):
         if isinstance(value, str | None | int) and name != "kind":
             other = (not value) if isinstance(value, bool) else f"{value}0"
             other = value + 1 if type(value) is int else other
+            if name.startswith("suppression"):  # there is none: no statement names it
+                assert not replace(receipt, **{name: other}).check()
+                continue
             forged = restated(receipt, **{name: other})
             assert not Receipt.from_json(forged.to_json()).check(), name
             assert not replace(receipt, **{name: other}).check(), name

@@ -1,18 +1,24 @@
 """Digests of rows and of ids."""
 
-import hashlib
-
 import numpy as np
 import pandas as pd
 import pytest
+from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from traceless.store.row_digests import HashedId, RowHasher
+from traceless.store.people import HeldId
+from traceless.store.row_digests import RowHasher, Tally
 
 SECRET = bytes(range(32))
 values = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+def keyed(purpose, content, secret=SECRET):
+    """By hand: each purpose has a key that is made of the secret."""
+    key = blake3(b"traceless 1 " + purpose, key=secret).digest()
+    return blake3(content, key=key).digest(16)
 
 
 @pytest.mark.parametrize(
@@ -26,9 +32,8 @@ values = st.floats(allow_nan=False, allow_infinity=False, width=64)
 def test_a_digest_can_be_recomputed_by_hand(y, weight, classifies, text, numbers):
     batch = [[1.5, -0.0]], [y], None if weight is None else [weight]
     (found,) = RowHasher(SECRET, classifies)(batch).digests
-    text += b"\0" + np.array([1.5, 0.0, *numbers], dtype="<f8").tobytes()
-    by_hand = hashlib.blake2b(text, digest_size=16, key=SECRET, person=b"traceless row 01")
-    assert found == by_hand.digest()
+    row = np.array([1.5, 0.0, *numbers], dtype="<f8").tobytes()
+    assert found == keyed(b"row", keyed(b"start", text) + row)
 
 
 @given(arrays(np.float64, (7, 3), elements=values), st.lists(st.booleans(), min_size=7, max_size=7))
@@ -88,26 +93,50 @@ def test_ids_are_keyed_hashes_of_their_text():
     found = RowHasher(SECRET, True)((X, y, [1.0, 0.0, 1.0, 1.0], ["17", "x", None, "Zoë"]))
 
     def by_hand(text):
-        key = {"digest_size": 16, "key": SECRET, "person": b"traceless id 001"}
-        return hashlib.blake2b(text.encode(), **key).digest()
+        return keyed(b"id", text.encode())
 
-    assert found.ids == [by_hand("17"), b"", by_hand("Zoë")]
+    assert found.names == [by_hand("17"), b"", by_hand("Zoë")]
     assert len(found.digests) == 3
-    assert found.spread(found.ids) == [by_hand("17"), b"", b"", by_hand("Zoë")]
+    assert found.spread(found.names) == [by_hand("17"), b"", b"", by_hand("Zoë")]
     hasher = RowHasher(SECRET, True)
-    assert hasher.id_hash(17) == hasher.id_hash(np.int64(17)) == by_hand("17")
-    assert hasher.id_hash(HashedId(by_hand("17"))) == by_hand("17")
-    assert hasher.id_hash("") == hasher.id_hash(None) == b""
-    assert RowHasher(bytes(32), True).id_hash("17") != by_hand("17")
-    assert hasher((X, y, None)).ids == [b""] * 4
+    assert hasher.name_of(17) == hasher.name_of(np.int64(17)) == by_hand("17")
+    assert hasher.name_of(HeldId(b"x" * 16)) == b"x" * 16
+    assert hasher.name_of("") == hasher.name_of(None) == b""
+    assert RowHasher(bytes(32), True).name_of("17") == keyed(b"id", b"17", bytes(32))
+    assert hasher((X, y, None)).names == [b""] * 4
     assert hasher((X, y, None, None)).digests == hasher((X, y, None)).digests
 
     forms = list, np.array, tuple, pd.Series, lambda v: pd.Series(v, index=range(len(v), 0, -1))
     for form in forms:
-        assert hasher((X, y, None, form([17, 17, 18, 18]))).ids[::3] == [
+        assert hasher((X, y, None, form([17, 17, 18, 18]))).names[::3] == [
             by_hand("17"),
             by_hand("18"),
         ]
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.randoms())
+def test_a_request_is_recognised_in_any_order_and_only_then(rows, chance):
+    def request(rows):
+        X = np.array(rows, dtype=float).reshape(-1, 1)
+        batches = (X[i : i + 7] for i in range(0, len(X), 7))
+        tally = hasher.tally((some, ["a"] * len(some), None) for some in batches)
+        return hasher.request(tally, Tally())
+
+    hasher = RowHasher(SECRET, True)
+    assert request(chance.sample(rows, len(rows))) == request(rows)
+    assert request([*rows, 3]) != request(rows)
+    assert request([*rows, 3, 4]) != request([*rows, 3, 3])
+
+
+def test_different_rows_count_and_not_copies():
+    X, y = np.arange(40.0)[:, None] // 2, ["a", "b"] * 20
+    hasher = RowHasher(SECRET, True)
+    assert hasher.tally([(X, y, None)]).are_enough()  # 20 of each class
+    assert not hasher.tally([(X // 2, y, None)]).are_enough()
+    assert not hasher.tally([(X[:1].repeat(99, axis=0), ["a"] * 99, None)]).are_enough()
+    regressions = RowHasher(SECRET, False)
+    assert regressions.tally([(X, np.zeros(40), None)]).are_enough()
+    assert not regressions.tally([(X * 0, np.zeros(40), None)]).are_enough()
 
 
 @pytest.mark.parametrize(

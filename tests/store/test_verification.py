@@ -9,7 +9,6 @@ import shutil
 import sqlite3
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from struct import pack
 
 import numpy as np
 import pytest
@@ -17,15 +16,15 @@ from forging import edit, key_of, put, relogged, restated
 
 from traceless import LSSVC
 from traceless.exceptions import StoreError
-from traceless.files.container import canonical_json
 from traceless.knowledge.fingerprint import to_bytes
 from traceless.store import Store
 from traceless.store import store as module
 from traceless.store.keys import SigningKey
 from traceless.store.opening import open_ledger
+from traceless.store.people import HeldId
 from traceless.store.queue import packed, plain_arrays
-from traceless.store.row_digests import HashedId, RowHasher
-from traceless.store.row_lanes import lanes_text
+from traceless.store.row_digests import RowHasher
+from traceless.store.row_table import lanes_text
 from traceless.store.verification import Auditor
 
 pytestmark = pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
@@ -103,7 +102,7 @@ def test_every_field_of_every_entry_is_guarded(history):
 def test_a_chain_that_is_forged_to_its_end_does_not_fit_the_rest(history):
     """All of it signed again, with the right key: then the counts, the root or the model tell."""
     *entries, last = history.history()
-    fields = "digest_after root_after alive held unknown classes sha256 keys"
+    fields = "digest_after root_after records held unknown classes totals sha256 keys"
     for field in fields.split():
         forged = restated(last, key_of(history), **{field: other(getattr(last, field))})
         relogged(history, [*entries, forged], key_of(history))
@@ -135,7 +134,7 @@ def squashed(entries):
     facts = {
         name: getattr(learn, name) for name in ("digest_before", "root_before", "time", "kind")
     }
-    facts |= {"added": 60, "removed": 0, "rows": 60, "keys": (), "ids": None}
+    facts |= {"added": 60, "removed": 0, "rows": 60, "keys": ()}
     facts["classes"] = {
         label: learn.classes.get(label, 0) + forget.classes.get(label, 0) for label in learn.classes
     }
@@ -149,7 +148,7 @@ REWRITINGS = {
     "classes": with_(3, classes={"no": -1, "yes": -39}),
     "another kind": with_(3, kind="relabel"),
     "a key": with_(3, keys=("z",)),
-    "whose rows they were": with_(3, ids="0" * 64),
+    "which rows they were": with_(3, records="0" * 64),
     "who signed": with_(3, signer="0" * 64),
     "two entries in one": squashed,
     "the last one gone": lambda entries: entries[:-1],
@@ -184,10 +183,10 @@ def test_the_writer_does_not_go_on_from_a_forged_entry(history, rows):
     [
         ("CREATE TABLE stash (content)", "stash"),
         ("CREATE VIEW seen AS SELECT * FROM queue", "seen"),
-        ("CREATE INDEX by_rows ON queue (rows)", "by_rows"),
+        ("CREATE INDEX by_rows ON queue (content)", "by_rows"),
         (
             "CREATE TRIGGER keep BEFORE DELETE ON queue BEGIN "
-            "UPDATE sums SET content = OLD.content WHERE name = 'x'; END",
+            "UPDATE sums SET content = OLD.content; END",
             "keep",
         ),
         ("DROP TRIGGER no_delete_of_entries", "no_delete_of_entries"),
@@ -206,13 +205,13 @@ def test_tables_that_are_not_ours(history, rows, statement, name):
 
 def test_digests_that_cancel(history):
     """+5 in one digest and -5 in another: the sum of all of them is what it was."""
-    one, two = sorted(ledger_rows(history, "SELECT digest FROM alive WHERE id = x'' LIMIT 2"))
+    one, two = sorted(ledger_rows(history, "SELECT digest FROM rows WHERE id = x'' LIMIT 2"))
     plus = (int.from_bytes(one[0], "little") + 5).to_bytes(16, "little")
     minus = (int.from_bytes(two[0], "little") - 5).to_bytes(16, "little")
     edit(
         history,
-        ("UPDATE alive SET digest = ? WHERE digest = ?", plus, one[0]),
-        ("UPDATE alive SET digest = ? WHERE digest = ?", minus, two[0]),
+        ("UPDATE rows SET digest = ? WHERE digest = ?", plus, one[0]),
+        ("UPDATE rows SET digest = ? WHERE digest = ?", minus, two[0]),
     )
     assert failed(history, "rows")
     with open_ledger(history.path / "ledger.sqlite") as ledger:
@@ -226,15 +225,14 @@ def test_a_sum_that_is_not_that_of_the_last_entry_is_not_built_upon(history, row
         lanes = ledger.rows.kept_lanes()
     lanes[0] += 1
     edit(history, ("UPDATE sums SET content = ?", to_bytes(lanes)))
-    assert lanes_text(lanes) != history.receipt().alive
+    assert lanes_text(lanes) != history.receipt().records
     with pytest.raises(StoreError, match=r"sum over the rows held is not.*Nothing was changed"):
         history.learn(*rows)
 
 
-FIRST = "digest = (SELECT min(digest) FROM alive)"
+FIRST = "digest = (SELECT min(digest) FROM rows)"
 FORGERIES = {
     "chain": """
-        UPDATE classes SET rows = rows + 1
         INSERT INTO origin VALUES ('stash')
         UPDATE origin SET document = '[]'
         UPDATE origin SET document = replace(document, '"about": {}', '"about": {"a":1}')
@@ -257,37 +255,33 @@ FORGERIES = {
         DELETE FROM entries
         """,
     "rows": f"""
-        UPDATE alive SET count = count + 1 WHERE {FIRST}
-        DELETE FROM alive WHERE {FIRST}
-        UPDATE alive SET digest = zeroblob(16) WHERE {FIRST}
-        UPDATE alive SET id = x'' WHERE id = (SELECT max(id) FROM alive)
-        INSERT INTO sums VALUES ('stash', x'00')
+        UPDATE rows SET count = count + 1 WHERE {FIRST}
+        UPDATE rows SET entry = entry + 1 WHERE {FIRST}
+        DELETE FROM rows WHERE {FIRST}
+        UPDATE rows SET digest = zeroblob(16) WHERE {FIRST}
+        UPDATE rows SET id = x'' WHERE id = (SELECT max(id) FROM rows)
+        UPDATE rows SET id = (SELECT min(id) FROM people) WHERE id = (SELECT max(id) FROM rows)
+        UPDATE people SET rows = rows + 1 WHERE name = (SELECT max(name) FROM people)
+        UPDATE people SET name = zeroblob(16) WHERE name = (SELECT max(name) FROM people)
+        DELETE FROM people WHERE name = (SELECT max(name) FROM people)
+        INSERT INTO people VALUES (zeroblob(16), zeroblob(16), 0)
+        INSERT INTO sums VALUES (x'00')
         UPDATE sums SET content = 'text'
-        """,
-    "ids": """
-        UPDATE ids SET removed = 0 WHERE removed > 0
-        UPDATE ids SET removed = 'all' WHERE sequence = 3
-        UPDATE ids SET sequence = 99 WHERE sequence = 3
-        UPDATE ids SET id = zeroblob(16) WHERE id = (SELECT max(id) FROM ids WHERE sequence = 3)
-        DELETE FROM ids WHERE sequence = 3
         """,
     "queue": """
         DELETE FROM queue
-        UPDATE queue SET key = 'z'
-        UPDATE queue SET rows = rows - 1
         UPDATE queue SET sequence = 2
         UPDATE queue SET sequence = 99
-        UPDATE queue SET time = '2020-01-01T00:00:00Z'
-        UPDATE queue SET classes = '{"no":20,"yes":20}'
-        UPDATE queue SET classes = '['
         UPDATE queue SET content = x'00'
         UPDATE queue SET content = 1e15
         UPDATE queue SET content = 'text'
-        UPDATE alive SET queued = 0
+        UPDATE rows SET request = 0
+        UPDATE rows SET request = 2 WHERE request > 0
         """,
     "requests": """
         UPDATE requests SET key = 'z' WHERE key = 'b'
-        UPDATE requests SET sequence = 1 WHERE key = 'b'
+        UPDATE requests SET first = 1 WHERE key = 'b'
+        UPDATE requests SET latest = 1 WHERE key = 'b'
         DELETE FROM requests WHERE key = 'a'
         DELETE FROM requests WHERE key = 'c'
         """,
@@ -304,17 +298,13 @@ def test_a_table_that_was_changed(history, check, statement):
     assert failed(history)
 
 
-def test_two_lines_of_ids_cannot_become_one(history):
-    """The hash over lines does not say where one ends."""
-    query = "SELECT id, added, removed, waiting FROM ids WHERE sequence = 3 ORDER BY id LIMIT 2"
-    one, two = ledger_rows(history, query)
-    both = one[0] + pack("<qqq", *one[1:]) + two[0]
-    edit(
-        history,
-        ("DELETE FROM ids WHERE sequence = 3 AND id IN (?, ?)", one[0], two[0]),
-        ("INSERT INTO ids VALUES (?, 3, ?, ?, ?)", both, *two[1:]),
-    )
-    assert failed(history, "ids")
+def test_two_people_cannot_be_exchanged(history):
+    """Whoever asked to be forgotten would stay, and another go."""
+    query = "SELECT name, id FROM people ORDER BY name LIMIT 2"
+    (one, mine), (two, yours) = ledger_rows(history, query)
+    swap = "UPDATE people SET id = ? WHERE name = ?"
+    edit(history, (swap, b"x" * 16, one), (swap, mine, two), (swap, yours, one))
+    assert failed(history, "rows")
 
 
 @pytest.mark.parametrize("how", ["other rows", "another patient", "and an entry", "no row", "gone"])
@@ -329,16 +319,17 @@ def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
     store.learn(np.r_[X, X], np.r_[y, y], ids=[""] * 300 + ["b"] * 300)
     store.forget(X[:5], y[:5], batch=True)
     hasher = RowHasher.of(store._folder.secret(store.receipt()), store.receipt().store)
-    other = hasher.id_hash("b")
+    with open_ledger(store.path / "ledger.sqlite") as ledger:
+        (other,) = ledger.people.ids([hasher.name_of("b")]).values()
     some = slice(0, 5) if how in ("another patient", "no row") else slice(5, 10)
-    batch = X[some], y[some], None, [HashedId(other)] * 5
+    batch = X[some], y[some], None, [HeldId(other)] * 5
     if how != "no row":
         edit(store, ("UPDATE queue SET content = ?", packed([plain_arrays(batch)])))
     edit(
         store,
-        ("UPDATE alive SET queued = 0",),
+        ("UPDATE rows SET request = 0",),
         *(
-            ("UPDATE alive SET queued = 1 WHERE digest = ? AND id = ?", digest, other)
+            ("UPDATE rows SET request = 2 WHERE digest = ? AND id = ?", digest, other)
             for digest in hasher(batch).digests
         ),
     )
@@ -346,13 +337,11 @@ def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
     if how == "and an entry":
         store.new_key()
         content = packed([plain_arrays(batch)])
-        classes = canonical_json(hasher(batch).classes)
-        edit(store, ("UPDATE queue SET classes = ?", classes))
-        queued = hasher.queued(classes, content)
+        queued = hasher.queued(content)
         put(store, restated(store.receipt(2), queued=queued))
     if how == "gone":
         edit(store, ("DELETE FROM queue",))
-    refused = "not held" if how == "no row" else "not the one that came|2 was changed|5 rows wait"
+    refused = "not held" if how == "no row" else "not the one that came|2 was changed|rows wait"
     for answer in (lambda: store.flush(force=True), lambda: store.cancel(2)):
         with pytest.raises(ValueError, match=refused):
             answer()
@@ -372,8 +361,8 @@ def test_a_trigger_with_the_name_of_a_table(history, rows):
     with closing(sqlite3.connect(history.path / "ledger.sqlite", isolation_level=None)) as sql:
         ours = sql.execute("SELECT * FROM sqlite_master ORDER BY rowid").fetchall()
         sql.execute(
-            "CREATE TRIGGER queue BEFORE DELETE ON alive BEGIN "
-            "INSERT INTO sums VALUES (hex(OLD.digest), OLD.digest); END"
+            "CREATE TRIGGER queue BEFORE DELETE ON rows BEGIN "
+            "INSERT INTO sums VALUES (hex(OLD.digest)); END"
         )
         keep = sql.execute("SELECT * FROM sqlite_master WHERE sql LIKE '%hex(%'").fetchone()
         sql.execute("PRAGMA writable_schema = ON")
@@ -387,7 +376,7 @@ def test_a_trigger_with_the_name_of_a_table(history, rows):
 
 
 def test_another_model_in_place_of_the_right_one(history, rows):
-    (path,) = (history.path / "generations").iterdir()
+    (path,) = (history.path / "generations").glob("*.traceless")
     LSSVC().fit(*rows).save(path)
     with pytest.raises(StoreError, match="not the file that the ledger names"):
         history.model()
@@ -432,7 +421,7 @@ def test_a_slice_whose_digests_are_not_all_there(tmp_path, rows):
     mine = Store.new(tmp_path / "mine", LSSVC())
     other = Store.new(tmp_path / "other", LSSVC(), secret=(mine.path / "secret").read_bytes())
     other.learn(X, y)
-    edit(other, ("DELETE FROM alive WHERE digest = (SELECT max(digest) FROM alive)",))
+    edit(other, ("DELETE FROM rows WHERE digest = (SELECT max(digest) FROM rows)",))
     with pytest.raises(StoreError, match=r"digests of 299 rows.*Nothing was changed"):
         mine.merge(other)
     assert mine.verify().ok

@@ -58,8 +58,9 @@ def find(store: Store, which: str) -> Result:
     """Show what became of the rows of an id.
 
     COLUMN is the column that "traceless new --id" declared; give ids as in patient=17,23, or as
-    patient=@FILE with one id per line. Shows how many rows are held, how many of them wait to be
-    forgotten, how many were forgotten, and in which changes.
+    patient=@FILE with one id per line. Shows how many rows are held and in which changes they came,
+    how many of them wait to be forgotten, and whether the id is on the suppression list. Of an id
+    whose last row is forgotten nothing else is known.
     """
     schema = inputs.declared(store.about)
     found, shown = list[dict[str, Any]](), list[str | Grid]()
@@ -68,12 +69,12 @@ def find(store: Store, which: str) -> Result:
         events = [event._asdict() for event in known.events]
         found.append({"id": one, **asdict(known), "events": events})
         said = {"rows held": known.held, "  of which wait": known.waiting}
-        shown.append(fields({str(schema.id): one, **said, "rows forgotten": known.forgotten}))
+        shown.append(fields({str(schema.id): one, **said, "suppressed until": known.suppressed}))
         if events:
-            headings = ["change", "time (UTC)", "kind", "learned", "forgotten", "waiting"]
+            headings = ["change", "time (UTC)", "kind", "rows"]
             shown.append(Grid([list(event.values()) for event in events], headings))
         else:
-            shown.append("No change had rows of this id.")
+            shown.append("No rows of this id are held.")
     return Result({"found": found}, shown)
 
 

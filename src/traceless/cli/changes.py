@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 @store_argument
 @files_argument
 @click.option(
-    "--again", is_flag=True, help="Learn rows once more, and those of ids that were forgotten."
+    "--again", is_flag=True, help="Learn rows once more, and those of ids that are suppressed."
 )
 @change_options()
 def learn(store: Store, chosen: Chosen, again: bool, how: How) -> Result:
     """Learn the rows of files.
 
     FILES are files, folders, patterns, or - for standard input; all of them are learned in one
-    change. Refused are rows that an earlier change learned, exactly these, since they would count
-    twice; and rows of ids that were forgotten. --again allows both. "traceless undo" undoes the
-    last learn.
+    change. Refused are rows that an earlier change learned, exactly these, or that are held under
+    the same id, since they would count twice; and rows of ids on the suppression list. --again
+    allows both. "traceless undo" undoes the last learn.
     """
 
     def change(**options: Any) -> Receipt:
@@ -148,6 +148,7 @@ def relabel(
 @path_option("--to", "new", multiple=True, required=True, help="The rows as they should be.")
 @where_option
 @format_option
+@click.option("--again", is_flag=True, help="Also under ids that are suppressed.")
 @change_options(asks=True)
 def correct(
     store: Store,
@@ -155,6 +156,7 @@ def correct(
     new: Sequence[str],
     where: str | None,
     format_: str | None,
+    again: bool,
     how: How,
 ) -> Result:
     """Put rows in the place of others, in one change.
@@ -169,7 +171,7 @@ def correct(
     def change(**options: Any) -> Any:
         added = _joined(right.rows("reading", "needed"))
         return store.correct(
-            _joined(wrong.rows("reading")), added, whole=where is not None, **options
+            _joined(wrong.rows("reading")), added, whole=where is not None, again=again, **options
         )
 
     return wrong.made(change, how)
@@ -181,7 +183,9 @@ def correct(
 @store_argument
 @click.argument("other", type=click.Path())
 @click.option("--name", help="Name of the slice, by which a second merge of it is refused.")
-@click.option("--again", is_flag=True, help="Merge it although it was merged before.")
+@click.option(
+    "--again", is_flag=True, help="Although it was merged, or has ids that are suppressed."
+)
 @change_options()
 def merge(store: Store, other: str, name: str | None, again: bool, how: How) -> Result:
     """Take in another model or store.
@@ -191,16 +195,21 @@ def merge(store: Store, other: str, name: str | None, again: bool, how: How) -> 
     return how.made(partial(store.merge, other, name=name, again=again))
 
 
-@command("traceless destroy shop secret --yes", "traceless destroy shop model --yes")
+@command(
+    "traceless destroy shop secret --yes",
+    "traceless destroy shop model --yes",
+    "traceless destroy shop suppression --yes",
+)
 @store_argument
-@click.argument("what", type=click.Choice(["secret", "model"]))
+@click.argument("what", type=click.Choice(["secret", "model", "suppression"]))
 @change_options(scores=False, asks=True)
 def destroy(store: Store, what: str, how: How) -> Result:
-    """Destroy the secret, or the model; the ledger stays.
+    """Destroy the secret, the model or the suppression list; the ledger stays.
 
     Row digests need the secret. Without it nobody can test whether a row is among those learned
     (only a guess of all of them at once, by the digest of the model), and single rows can no longer
-    be forgotten. This cannot be undone.
+    be forgotten. Without the suppression list people who were forgotten are learned again if they
+    are in the next table. This cannot be undone.
     """
     question = f"Destroy the {what} of {store.path} for ever?"
     return how.made(partial(store.destroy, what), question)

@@ -130,9 +130,9 @@ class Chosen:
     def _refusal(self, one: str, rows: int) -> str | None:
         """What is to be said of an id, if it is the reason."""
         known, name = self.store.find(one), f"{self.table.schema.id} {one}"
-        free, gone = known.held - known.waiting, known.forgotten
+        free, until = known.held - known.waiting, known.suppressed
         if not known.held:
-            since = f" any more: {gone} were forgotten" if gone else ", and never has"
+            since = f": they were forgotten, and are suppressed until {until}" if until else ""
             return f"The store holds no rows of {name}{since} (see traceless find)."
         if not free:
             return f"All {known.held} rows of {name} wait in the queue to be forgotten already."

@@ -54,6 +54,13 @@ MOST_PROBLEMS = 20  # that --check lists
     multiple=True,
     help="Make nothing; try this file against the declarations, and list what does not fit.",
 )
+@click.option(
+    "--suppress",
+    default="24 months",
+    show_default=True,
+    metavar="PERIOD",
+    help="How long forgotten ids are not learned again: as 24 months, never (to end), or none.",
+)
 @click.option("--shared", is_flag=True, help="Let the group of the folder read and change it.")
 def new(
     store: str,
@@ -66,6 +73,7 @@ def new(
     organisation: str | None,
     secret: str | None,
     check: tuple[str, ...],
+    suppress: str,
     shared: bool,
     **options: Any,
 ) -> Result:
@@ -100,9 +108,10 @@ def new(
     from traceless.store import Store
     from traceless.store.regular import read_outside
 
+    period = None if suppress == "none" else suppress
     theirs = None if secret is None else read_outside(secret, 1000, private=True)
     about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
-    Store.new(store, estimator, about=about, secret=theirs, shared=shared)
+    Store.new(store, estimator, about=about, secret=theirs, shared=shared, suppress=period)
     declared = described(saving.described(estimator))
     kind = ", map ".join(declared[name] for name in ("model", "map") if name in declared)
     facts = {"store": store, "model": kind, "features": schema.width}

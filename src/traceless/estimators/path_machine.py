@@ -1,8 +1,8 @@
 """What the estimators of the path family share: rows that come and go, and what is published.
 
 Karasuyama & Takeuchi 2009: rows that come, rows that go and bounds that change are one path of
-the solution. `traceless.hinge` has the solver; it is compiled by numba, and imported when something
-is learned, not before.
+the solution. `traceless.hinge` has the solver, which needs the compiled core and is imported when
+something is learned, not before.
 """
 
 from __future__ import annotations
@@ -233,9 +233,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
 
     @property
     def kkt_residual_(self) -> float:
-        """The largest violation of a KKT condition by what is published, measured now."""
+        """The largest violation of a KKT condition by what is published."""
         problems = self._current().problems.values()
-        return max((problem.kkt_residual() for problem in problems), default=0.0)
+        return max((problem.published.residual for problem in problems), default=0.0)
 
     @property
     def n_breakpoints_(self) -> int:
@@ -246,7 +246,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
     def ambiguous_(self) -> bool:
         """Whether another history might end in other last bits."""
         problems = self._current().problems.values()
-        return not all(problem.canonical().certain for problem in problems)
+        return not all(problem.published.certain for problem in problems)
 
     def digest(self) -> str:
         """SHA-256 of the parameters, the rows in sorted order, their bounds, and the solution.
@@ -302,8 +302,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
             elif forget is not None:
                 gone = model.rows.check_ids(forget)
             model = model.updated(new, gone, self._settings())
-        if residual := model.excess(self.tol, asked=False):
-            self._warn_of(residual)  # first: it raises, where warnings are errors
+        self._tell(model)  # first: it raises, where warnings are errors
         ids = model.rows.ids
         if model.kernel.name == "precomputed":
             self.n_features_in_ = len(ids)
@@ -334,11 +333,14 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         return model
 
     def _current(self) -> HingeModel:
-        """The model for the parameters as they are set now, to use what it publishes."""
-        return self._now(asked=True)._model
+        """The model for the parameters as they are set now."""
+        return self._now()._model
 
-    def _warn_of(self, residual: float) -> None:
+    def _tell(self, model: HingeModel) -> None:
         """Warn of a KKT residual that is too large, at the line of the user that led here."""
+        residual = model.excess(self.tol)
+        if not residual:
+            return
         frame, level = inspect.currentframe(), 1
         while frame is not None and frame.f_globals["__name__"].startswith("traceless"):
             frame, level = frame.f_back, level + 1
@@ -351,25 +353,20 @@ class PathMachine(Savable, Changeable, BaseEstimator):
             stacklevel=level,
         )
 
-    def _now(self, asked: bool = False) -> Self:
-        """The estimator as it is now, with the model for its parameters.
-
-        If its solution is `asked` for, a KKT residual that is too large is warned of.
-        """
+    def _now(self) -> Self:
+        """The estimator as it is now, with the model for its parameters."""
         now = snapshot(self)
         if now._held().settings != now._settings():
             with changing(self) as draft:
                 if draft._model.settings != draft._settings():  # else another thread did it
                     draft._learn(None)
             now = snapshot(self)
-        if asked and (residual := now._model.excess(now.tol, asked)):
-            now._warn_of(residual)
         return now
 
-    def _values(self, X: Any, only_signs: bool = False) -> tuple[HingeModel, Floats]:
-        """The model as it is now, and the values of its problems, or others of the same signs."""
+    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
+        """The model as it is now, and the values of its problems."""
         check_is_fitted(self)
-        now = self._now(asked=not only_signs)
+        now = self._now()
         model = now._model
         if not len(model.rows):
             raise NotFittedError(
@@ -378,10 +375,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         if not is_plain(now, X):
             options: dict[str, Any] = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
             X = dense(validate_data(now, X, reset=False, **options))
-        values = model.values(X + 0.0, only_signs)
-        if only_signs and (residual := model.excess(now.tol, asked=False)):
-            now._warn_of(residual)
-        return model, values
+        return model, model.values(X + 0.0)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_model" in self.__dict__

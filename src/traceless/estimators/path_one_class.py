@@ -42,7 +42,7 @@ class PathOneClass(OutlierMixin, PathMachine):
         right: it is the smallest.
     kkt_residual_ : float
         The largest violation of a KKT condition by what is published, as a part of what one row
-        adds to its own decision value, measured when asked for on all rows.
+        adds to its own decision value, measured on all rows.
 
     Notes
     -----

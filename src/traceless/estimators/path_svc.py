@@ -106,8 +106,8 @@ class PathSVC(ClassifierMixin, PathMachine):
         The gamma in use.
     kkt_residual_ : float
         The largest violation of a KKT condition in any of the problems, by what is published
-        (``dual_coef_``, ``intercept_``, decision values), measured when asked for, on all rows
-        held.
+        (``dual_coef_``, ``intercept_``, decision values), measured on all rows held, at each
+        change and when a file is read.
     n_breakpoints_ : int
         Events on the paths of the last change, of all problems together.
     ambiguous_ : bool
@@ -246,8 +246,7 @@ class PathSVC(ClassifierMixin, PathMachine):
         -------
         ndarray of shape (n_samples,)
         """
-        votes = self.strategy == "ovo" and not self.break_ties
-        model, values = self._values(X, only_signs=votes)
+        model, values = self._values(X)
         n = len(model.rows.classes)
         if n <= 2:  # at 0 the second, as LIBSVM
             best = (values[:, 0] >= 0).astype(np.intp) * (n - 1)
@@ -259,11 +258,11 @@ class PathSVC(ClassifierMixin, PathMachine):
             best = multiclass.votes(values, n).argmax(axis=1)
         return self._names(model.rows.classes)[best]
 
-    def _values(self, X: Any, only_signs: bool = False) -> tuple[HingeModel, Floats]:
+    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
         if self.decision_function_shape == "ovo" and (self.break_ties or self.strategy == "ovr"):
             what = "break_ties must be False" if self.break_ties else "strategy must be 'ovo'"
             raise ValueError(f"{what} when decision_function_shape is 'ovo'.")
-        return super()._values(X, only_signs)
+        return super()._values(X)
 
     def _names(self, classes: NDArray[Any]) -> NDArray[Any]:
         kind = self.__dict__.get("_label_type")

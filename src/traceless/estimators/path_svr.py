@@ -40,7 +40,7 @@ class PathSVR(RegressorMixin, PathMachine):
         Coefficients of the support vectors, between -C and C.
     kkt_residual_ : float
         The largest violation of a KKT condition by what is published, as a part of the size of
-        the targets (the largest power of two within it), measured when asked for on all rows.
+        the targets (the largest power of two within it), measured on all rows.
 
     Notes
     -----

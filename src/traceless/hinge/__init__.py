@@ -12,15 +12,10 @@ answers       what a model says: values, attributes, digest (multiclass, precomp
 machines      classifier, regressor, one class: which numbers make one problem of each
 problem       one binary problem: points join and leave, and a change makes another problem
 published     what a problem says: decision values, and how far they can be relied upon
-canonical     the published solution: checked, the same bits whatever the history (groups)
-solver        starts a path, restarts it where it stalls, repairs its end (kkt, smo)
-working_set   points far from the margin are not looked at all the time
-active_set    the points of a path, and the rare events
-follow        the loop, compiled: a direction, the first event, what it does
-cholesky      the factor of the margin set; kernel_cache, kernels, compiled
-margin        the system of the margin set, in one order of evaluation
-rows          training rows, found again by content or id; settings, the parameters
-core          what is compiled ahead
+canonical     the published solution: checked, the same bits whatever the history (groups, margin)
+gram          the kernel matrix of a model's rows, as far as it was asked for; kernels
+settings      the parameters; target, the points of a problem; core, what is compiled
 
-Whatever imports `compiled` needs numba, and `core` a C++ compiler: nothing is imported here.
+The path itself is compiled: ``src/core/path.h``, with ``gram.h`` and ``factor.h``. Whatever imports
+`core` needs it, so nothing is imported here.
 """

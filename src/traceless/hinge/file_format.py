@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Tensors = Mapping[str, NDArray[Any]]
 _TENSORS = {"rows", "weights", "ids", "last_ids"}
-_TENSORS |= {"alpha", "slopes", "intercepts", "residuals"}
+_TENSORS |= {"alpha", "intercepts"}
 
 
 def pieces(model: HingeModel) -> Pieces:
@@ -55,13 +55,12 @@ def restore_hinge(estimator: PathMachine, said: Any, tensors: Tensors) -> None:
         targets = facts.tensor(tensors, "targets", "f", (len(tensors["ids"]),))
         if (np.signbit(targets) & (targets == 0.0)).any():
             raise ValueError("a target is a zero with a sign.")
-    n = len(facts.tensor(tensors, "intercepts", "f", (None,)))  # `restored` counts all against rows
-    facts.within("residuals", facts.tensor(tensors, "residuals", "f", (n,)), 0.0, np.inf)
-    alpha = facts.within("alpha", facts.tensor(tensors, "alpha", "f", (None,)), 0.0, np.inf)
-    facts.tensor(tensors, "slopes", "f", (len(alpha),))
+    facts.tensor(tensors, "intercepts", "f", (None,))  # `restored` counts all against rows
+    facts.within("alpha", facts.tensor(tensors, "alpha", "f", (None,)), 0.0, np.inf)
     last = facts.tensor(tensors, "last_ids", "i", (None,))
     estimator.last_ids_ = facts.within("last_ids", last, -1, said["next_id"] - 1).copy()
     estimator._model = HingeModel.restored(settings, said, tensors)
+    estimator._tell(estimator._model)
 
 
 def _check_rows(tensors: Tensors, next_id: int) -> tuple[int, int]:

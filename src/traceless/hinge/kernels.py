@@ -27,6 +27,13 @@ import numpy as np
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.core import core
 
+NOT_POSITIVE = (
+    "The kernel is not positive semidefinite: k(x, x) must not be negative, nor k(x, z)² larger "
+    "than k(x, x) k(z, z), and two rows show otherwise. Of such kernels the conditions hold at "
+    "several solutions, and which is found would depend on the history. Use another kernel, for "
+    "example 'rbf' (of 'sigmoid', a smaller gamma and coef0 of 0 or more may do); add a constant "
+    "to the diagonal if rounding is the reason. Nothing was changed."
+)
 _COMPUTED = ("rbf", "linear", "poly", "sigmoid")  # as in src/core/kernels.h
 _THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
 _WORTH = 2**26  # products that are worth more than starting threads
@@ -79,38 +86,38 @@ class Kernel:
         """Whether it is positive semidefinite whatever the rows are."""
         return self.name in ("rbf", "linear") or (self.name == "poly" and self.coef0 >= 0.0)
 
-    def values(self, A: Floats, BT: Floats) -> Floats:
-        """k(a, b) for all rows a of A and all *columns* b of BT, shape (len(A), columns)."""
+    def values(self, A: Floats, B: Floats) -> Floats:
+        """k(a, b) for all rows of both, shape (len(A), len(B))."""
         if self.name == "precomputed":
             assert self.gram is not None
-            return np.asarray(self.gram[np.ix_(A[:, 0].astype(np.intp), BT[0].astype(np.intp))])
+            return np.asarray(self.gram[np.ix_(A[:, 0].astype(np.intp), B[:, 0].astype(np.intp))])
         if self.name == "callable":
-            return self._given(A, BT)
-        A, B = self.centred(A), self.centred(BT.T)
+            return self._given(A, B)
+        A, B = self.centred(A), self.centred(B)
         return _computed(self.name, A, B, float(self.gamma), float(self.coef0), int(self.degree))
 
-    def _given(self, A: Floats, BT: Floats) -> Floats:
+    def _given(self, A: Floats, B: Floats) -> Floats:
         """Kernel values of the user's function, which gets copies of the rows."""
         assert self.function is not None
-        found = np.array(self.function(A.copy(), BT.T.copy()), dtype=np.float64)
-        if found.shape != (len(A), BT.shape[1]) or not np.isfinite(found).all():
+        values = np.array(self.function(A.copy(), B.copy()), dtype=np.float64)
+        if values.shape != (len(A), len(B)) or not np.isfinite(values).all():
             raise ValueError(
-                f"The kernel function must return finite values of shape {(len(A), BT.shape[1])} "
-                f"for {len(A)} and {BT.shape[1]} rows; got shape {found.shape}"
-                + (" with NaN or infinity." if found.shape == (len(A), BT.shape[1]) else ".")
+                f"The kernel function must return finite values of shape {(len(A), len(B))} "
+                f"for {len(A)} and {len(B)} rows; got shape {values.shape}"
+                + (" with NaN or infinity." if values.shape == (len(A), len(B)) else ".")
             )
-        return found
+        return values
+
+    def each(self, A: Floats, B: Floats) -> Floats:
+        """The same, where no row of B has an effect on others: a callable gets one at a time."""
+        if self.exact:
+            return self.values(A, B)
+        columns = [self.values(b[None], A)[0] for b in B]
+        return np.ascontiguousarray(np.array(columns).reshape(len(B), len(A)).T)
 
     def centred(self, A: Floats) -> Floats:
         """Rows as a linear kernel multiplies them."""
         return A if self.centre is None else A - self.centre
-
-    def exact_values(self, A: Floats, BT: Floats) -> Floats:
-        """Kernel values with the same bits in any batch: a callable gets one row at a time."""
-        if self.exact:
-            return self.values(A, BT)
-        rows = [self.values(a[None], BT)[0] for a in A]
-        return np.array(rows, dtype=np.float64).reshape(len(A), BT.shape[1])
 
     def diagonal(self, A: Floats) -> Floats:
         """k(a, a) for all rows."""
@@ -120,30 +127,7 @@ class Kernel:
         if self.name == "rbf":
             return np.ones(len(A))
         if self.name == "callable":
-            return np.array([self.values(a[None], a[None].T)[0, 0] for a in A])
+            return np.array([self.values(a[None], a[None])[0, 0] for a in A])
         # what `values` says of a row and itself: columns in order, one addition after the other
         squares = np.asarray(np.cumsum(self.centred(A) ** 2, axis=1)[:, -1])
         return replace(self, centre=None).values(squares[:, None], np.ones((1, 1)))[:, 0]
-
-
-def check_positive(K: Floats, a: Floats, b: Floats) -> None:
-    """Raise if two rows show that a kernel is not positive semidefinite.
-
-    k(x, x) ≥ 0 and k(x, z)² ≤ k(x, x) k(z, z): necessary, not sufficient.
-
-    Parameters
-    ----------
-    K : kernel values of some rows with others
-    a, b : their values with themselves
-    """
-    most = np.outer(np.maximum(a, 0.0), np.maximum(b, 0.0))
-    wrong = most * (1.0 + 1e-6) + 1e-12 * float(np.abs(a).max(initial=0.0)) ** 2 < K * K
-    if (a < 0.0).any() or (b < 0.0).any() or wrong.any():
-        raise ValueError(
-            "The kernel is not positive semidefinite: k(x, x) must not be negative, nor k(x, z)² "
-            "larger than k(x, x) k(z, z), and two rows show otherwise. Of such kernels the "
-            "conditions hold at several solutions, and which is found would depend on the history. "
-            "Use another kernel, for example 'rbf' (of 'sigmoid', a smaller gamma and coef0 of 0 "
-            "or more may do); add a constant to the diagonal if rounding is the reason. Nothing "
-            "was changed."
-        )

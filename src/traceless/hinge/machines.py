@@ -32,7 +32,7 @@ from traceless.hinge.settings import centre_of
 from traceless.hinge.target import Target
 from traceless.knowledge.training_rows import TrainingRows
 
-if TYPE_CHECKING:  # it needs numba, and parameters do not
+if TYPE_CHECKING:  # it needs the core, and parameters do not
     from traceless.hinge.kernels import Kernel
 
 Pair = tuple[Any, Any]  # labels of the negative and the positive class

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,11 @@ from traceless.arithmetic.integers import Floats, Integers, packed, unpacked
 from traceless.exceptions import MismatchError
 from traceless.hinge import precomputed
 from traceless.hinge.answers import SolvedModel
-from traceless.hinge.kernel_cache import KernelCache
+from traceless.hinge.gram import Held, changing
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.machines import Classifier, Pair, Regressor
+from traceless.hinge.machines import Classifier, Regressor
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.settings import Settings
-from traceless.hinge.target import Target
 from traceless.knowledge.training_rows import Batch, TrainingRows
 from traceless.progress import progress
 
@@ -39,6 +38,8 @@ class HingeModel(SolvedModel):
     A change makes another model, all problems of it or none; this one stays as it is.
     """
 
+    held: Held = field(default_factory=Held)
+
     # --- learning and forgetting -------------------------------------------------------------
 
     @classmethod
@@ -46,8 +47,7 @@ class HingeModel(SolvedModel):
         """The model of some rows."""
         gram = None
         if settings.name == "precomputed":
-            gram, numbers = precomputed.joined(np.zeros((0, 0)), np.zeros(0, np.int64), new[0])
-            new = numbers[:, None] + 0.0, *new[1:]
+            gram, new = precomputed.joined(np.zeros((0, 0)), np.zeros(0, np.int64), new)
         rows = TrainingRows.of(_with_weight(new))
         if not len(rows):
             raise ValueError(
@@ -61,7 +61,9 @@ class HingeModel(SolvedModel):
         kernel = _kernel(settings, settings.gamma_of(rows.X, rows.weight), rows.X, gram)
         return cls(rows, settings, kernel)._followed(rows, settings, kernel)
 
-    def updated(self, new: Batch | None, gone: Integers, settings: Settings) -> HingeModel:
+    def updated(
+        self, new: Batch | None, gone: Integers, settings: Settings, to_look: bool = False
+    ) -> HingeModel:
         """The model with new rows, less some; this one stays what it is."""
         given = settings.name == "precomputed"
         if given != (self.kernel.name == "precomputed"):
@@ -73,20 +75,17 @@ class HingeModel(SolvedModel):
         if given:  # `after` is the kernel matrix without the points that are gone
             gram, dropped = self.gram, self._numbers()[np.isin(self.rows.ids, gone)]
             if new is not None:
-                gram, numbers = precomputed.joined(gram, self._numbers(), new[0])
-                new = numbers[:, None] + 0.0, *new[1:]
+                gram, new = precomputed.joined(gram, self._numbers(), new)
             kernel = replace(kernel, gram=gram)
             after = precomputed.less(gram, dropped) if len(dropped) else gram
         rows = self.rows.changed(gone, None if new is None else _with_weight(new))
         same = settings.structure == self.settings.structure
         if not (same and settings.fits(kernel.gamma, kernel.centre, rows.X, rows.weight)):
             return HingeModel.solved(rows, settings, after)
-        model = self._followed(rows, settings, kernel)
+        model = self._followed(rows, settings, kernel, to_look)
         if after is None:
             return model
-        kernel = replace(kernel, gram=after)
-        problems = {pair: p.with_kernel(kernel) for pair, p in model.problems.items()}
-        return replace(model, kernel=kernel, problems=problems)
+        return replace(model, kernel=replace(kernel, gram=after))
 
     def without(self, gone: Integers) -> HingeModel:
         """The model less some rows, to be asked and not to be changed; this one stays as it is.
@@ -95,57 +94,41 @@ class HingeModel(SolvedModel):
         """
         at = np.searchsorted(self.rows.ids, gone)
         if len(gone) > 1 or self.moves_gamma[at].any() or self.kernel.name == "precomputed":
-            model = self.updated(None, gone, self.settings)
+            model = self.updated(None, gone, self.settings, to_look=True)
         else:  # a kernel stays, and a centre may: with Σyα = 0 it is of no consequence
-            model = self._followed(self.rows.without(gone), self.settings, self.kernel)
-        for problem in model.problems.values():
-            problem.is_ahead = problem.tells_b and not problem.is_published
+            model = self._followed(self.rows.without(gone), self.settings, self.kernel, True)
         return model
 
-    def _followed(self, rows: TrainingRows, settings: Settings, kernel: Kernel) -> HingeModel:
+    def _followed(
+        self, rows: TrainingRows, settings: Settings, kernel: Kernel, to_look: bool = False
+    ) -> HingeModel:
         """The model of these rows, at the ends of the paths from ours.
 
         The kernel must have the values of ours for the rows that are there. Kernel matrices are
         still ours, until the other model is told to `take_over`.
         """
         wanted, done, steps = settings.machine.targets(rows, kernel), {}, 0
-        share = settings.memory // max(1, len(wanted))
-        gram = self._shared(rows, wanted, kernel, settings.memory)
         shown = progress([*wanted], "following paths", True) if settings.verbose else wanted
         try:
-            for pair in shown:
-                before = self.problems.get(pair)
-                if before is None:
-                    before = HingeProblem(kernel, rows.X.shape[1], share)
-                after = done[pair] = before.changed_to(wanted[pair], rows, kernel, share, gram)
-                steps += after.n_breakpoints - before.n_breakpoints
+            with changing(self.held, self.rows, rows, kernel, settings.memory) as (old, new, held):
+                for pair in shown:
+                    before = self.problems.get(pair) or HingeProblem()
+                    numbers = wanted[pair], rows, old, new, to_look
+                    after = done[pair] = before.changed_to(*numbers)
+                    steps += after.n_breakpoints - before.n_breakpoints
         except MemoryError as error:
             raise MemoryError(
-                f"cache_size allows {share / 2**20:.3g} MB for the kernel matrix of each of the "
-                f"{len(wanted)} binary problems, which is too little: raise it (set_params, then "
-                f"again). Nothing was changed. ({error})"
+                f"cache_size allows {settings.memory / 2**20:.3g} MB for the kernel matrix, which "
+                f"is too little: raise it (set_params, then again). Nothing was changed. ({error})"
             ) from error
-        return HingeModel(rows, settings, kernel, done, steps)
-
-    def _shared(
-        self, rows: TrainingRows, wanted: Mapping[Pair, Target], kernel: Kernel, memory: int
-    ) -> Floats | None:
-        """The kernel values of all rows, where the first fits of problems share them."""
-        n = len(rows)
-        several = sum(len(t.ids) ** 2 for t in wanted.values()) > n * n
-        if self.problems or not several or not kernel.exact or 8 * n * n > memory:
-            return None
-        cache = KernelCache(kernel, rows.X.shape[1], memory)
-        cache.place(rows.X, np.zeros(n), np.zeros(0, np.intp), None)
-        return cache.gram
+        return HingeModel(rows, settings, kernel, done, steps, held)
 
     def take_over(self) -> None:
-        """Own the kernel matrices from now on: the last step before the model is published.
+        """Own the kernel matrix from now on: the last step before the model is published.
 
-        What they hold of rows that are gone is erased.
+        What it holds of rows that are gone is erased.
         """
-        for problem in self.problems.values():
-            problem.take_over()
+        self.held.take_over()
 
     def find(self, old: Batch) -> Integers:
         """The ids of rows with this content."""
@@ -175,9 +158,7 @@ class HingeModel(SolvedModel):
             "weights": rows.weight,
             "ids": rows.ids,
             "alpha": np.concatenate([none, *(p.alpha[np.argsort(p.ids)] for p in problems)]),
-            "slopes": np.concatenate([none, *(p.slopes[np.argsort(p.ids)] for p in problems)]),
             "intercepts": np.array([p.intercept for p in problems]),
-            "residuals": np.array([p.residual for p in problems]),
         }
         if isinstance(self.settings.machine, Classifier):
             facts["classes"] = rows.classes
@@ -206,17 +187,19 @@ class HingeModel(SolvedModel):
         wanted, end, problems = settings.machine.targets(rows, kernel), 0, {}
         if sum(len(target.ids) for target in wanted.values()) != len(arrays["alpha"]):
             raise ValueError("alpha does not have one number for each row of each problem.")
-        fresh = HingeProblem(kernel, X.shape[1], settings.memory // max(1, len(wanted)))
         if len(wanted) != len(arrays["intercepts"]):
             raise ValueError("there is not one intercept for each problem.")
-        solutions = zip(arrays["intercepts"].tolist(), arrays["residuals"].tolist(), strict=True)
-        for (pair, target), ours in zip(wanted.items(), solutions, strict=True):
-            begin, end = end, end + len(target.ids)
-            alpha, slopes = arrays["alpha"][begin:end], arrays["slopes"][begin:end]
-            if (alpha > target.bounds).any():
-                raise ValueError("a row has an alpha above its bound.")
-            problems[pair] = fresh.restored(rows, target, alpha, slopes, *ours)
-        return cls(rows, settings, kernel, problems, facts["n_breakpoints"])
+        held = Held()
+        with held.opened(rows, kernel, settings.memory) as place:
+            for (pair, target), b in zip(
+                wanted.items(), arrays["intercepts"].tolist(), strict=True
+            ):
+                begin, end = end, end + len(target.ids)
+                alpha = arrays["alpha"][begin:end]
+                if (alpha > target.bounds).any():
+                    raise ValueError("a row has an alpha above its bound.")
+                problems[pair] = HingeProblem().restored(target, rows, place, alpha, b)
+        return cls(rows, settings, kernel, problems, facts["n_breakpoints"], held)
 
     def __getstate__(self) -> dict[str, Any]:
         """The content, as in a file."""
@@ -227,9 +210,8 @@ class HingeModel(SolvedModel):
         self.__dict__.update(HingeModel.restored(**state).__dict__)
 
     def __deepcopy__(self, memo: Any) -> HingeModel:
-        """What never changes is shared; kernel matrices are copied when the copy changes."""
-        settings, problems = copy.deepcopy((self.settings, self.problems), memo)
-        return replace(self, settings=settings, problems=problems)
+        """What never changes is shared; to change, the copy makes a kernel matrix of its own."""
+        return replace(self, settings=copy.deepcopy(self.settings, memo), held=Held())
 
 
 def _with_weight(new: Batch) -> Batch:

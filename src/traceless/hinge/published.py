@@ -1,183 +1,177 @@
-"""What a solved binary problem says: decision values, and how far they can be relied upon.
+"""What is published of a solved problem: a value that answers without locks and without the engine.
 
-The end of a path is within its KKT residual of the solution. What is published is `canonical`:
-computed from there when it is first asked for, with bits that depend on the data alone. Where only
-signs are wanted, the end of the path will do for all values that are not near 0 (`doubt`).
+It is computed at the end of each change, from the end of the path (``src/core/publish.cpp``): one
+solution f = Σ c k + b with bits that depend on the data alone, or flagged, and measured from
+scratch over all points.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.hinge.canonical import Canonical, canonical
-from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
-from traceless.hinge.kernel_cache import KernelCache, Slots
-from traceless.hinge.kernels import Kernel
-from traceless.hinge.solver import PathEnd
+from traceless.hinge.core import core
+from traceless.hinge.gram import Gram, Place, Slots
+from traceless.hinge.kernels import Kernel, products
+from traceless.hinge.target import Target
 from traceless.knowledge.training_rows import TrainingRows
 
-Terms = tuple[Integers, Floats, float]  # ids of points, c and b of f = Σ c k + b
+_CEILING = 1e-6  # beyond which rounding explains nothing
+_MANY = 4000  # groups whose kernel matrix is not looked at
+_SLIGHT = 1e-10  # part of the diagonal: negative eigenvalues up to this are rounding
+_BLOCK = 1 << 21  # kernel values at once
+
+Terms = tuple[NDArray[np.intp], Floats, float]  # places of rows, c and b of f = Σ c k + b
 
 
-class Held(NamedTuple):
-    """The slots of a kernel cache that hold the points of a problem."""
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A solution as it is published. Equal points are one group.
 
-    cache: KernelCache
-    token: object  # by which the cache knows the problem
-    slots: Slots  # of the rows, in the order they came
-    lent: bool = False  # whether another problem needs these slots: they are only read then
+    Attributes
+    ----------
+    ids : of one point of each group, in the order of their content
+    group : number of the group of each point, in the order the points came
+    y, alpha, bounds : of each group
+    shares : y c of each group: mostly its α
+    constant : b, of centred rows
+    intercept : b
+    weights : of the columns, with a linear kernel
+    certain : bool
+        Whether the sides are beyond doubt. If not, another history may end in other bits.
+    residual : float
+        The largest violation of a KKT condition by α and f, over all points.
+    noise : float
+        How much of g rounding may explain: ten times what it typically leaves.
+    """
 
-
-class SolvedProblem:
-    """A solved problem, only to be read. `traceless.hinge.problem` says what its numbers are."""
-
-    kernel: Kernel
-    width: int
-    rows: TrainingRows
     ids: Integers
+    group: NDArray[np.intp]
     y: Floats
-    levels: Floats
-    total: float
-    bounds: Floats
-    copies: int
     alpha: Floats
-    slopes: Floats
-    sides: Integers
+    bounds: Floats
+    shares: Floats
+    constant: float
     intercept: float
+    weights: Floats | None
+    certain: bool
     residual: float
-    is_ahead: bool
-    is_reported: bool  # whether a caller was told of the KKT residual
-    _held: Held
-    _end: PathEnd
-    _largest: float  # k(x, x) of a point
-    _canonical: Canonical | None
+    noise: float
 
-    def __len__(self) -> int:
-        return len(self.ids)
+    def terms(self) -> tuple[Integers, Floats, float]:
+        """The ids of the points with c ≠ 0 in the order in which they are added, c and b."""
+        used = np.flatnonzero(self.shares)
+        return self.ids[used], self.y[used] * self.shares[used], self.constant
+
+    def alpha_of_points(self, bounds: Floats) -> Floats:
+        """The α of each point: a part of the α of its group, in proportion to its bound."""
+        alpha, whole = self.alpha[self.group], self.bounds[self.group]
+        part = np.minimum(alpha * (bounds / whole), bounds)
+        return np.where(alpha >= whole, bounds, part)
+
+    def excess(self, tol: float) -> float:
+        """The residual, if it is to be reported, or 0.
+
+        Rounding explains some of it, but nothing above 1e-6: there it comes near the size of the
+        margin, and answers are wrong whatever the reason.
+        """
+        if self.residual > max(tol, min(self.noise, _CEILING)):
+            return self.residual
+        blurred = max(self.residual, 0.1 * self.noise)  # measured again it might be that
+        return blurred if blurred > max(tol, _CEILING) else 0.0
 
     @property
-    def X(self) -> Floats:  # noqa: N802
-        """Rows of the points, in the order they came."""
-        return self._rows_of(self.rows, self.ids)
-
-    def _rows_of(self, rows: TrainingRows, ids: Integers) -> Floats:
-        return rows.values(np.searchsorted(rows.ids, ids // self.copies))
-
-    def canonical(self) -> Canonical:
-        """The solution that is published: a function of the data alone, or flagged.
-
-        It is computed when it is first asked for, with the kernel matrix as long as that is ours.
-        """
-        found, (cache, token, slots, _) = self._canonical, self._held
-        if found is None:
-            end = self._end._replace(alpha=self._net(self.alpha)), self.levels, self.total
-            with cache.lock:
-                if cache.serves(token):
-                    found = canonical(cache, slots, *end)
-            if found is None:
-                cache, none = KernelCache(self.kernel, self.width, 0), np.zeros(0, np.intp)
-                found = canonical(cache, cache.place(self.X, self.y, none, None), *end)
-            self._canonical = found
-        return found
-
-    def _net(self, alpha: Floats) -> Floats:
-        """The same f by smaller α: what the two copies of a row have in common cancels.
-
-        With ε = 0 both may be as large as their bound, and f would be the difference of large
-        numbers.
-        """
-        if self.copies == 1:
-            return alpha
-        common = alpha.reshape(-1, self.copies).min(axis=1)
-        return np.asarray(alpha - np.repeat(common, self.copies))
-
-    def decision_function(self, X: ArrayLike) -> Floats:
-        """The f of other rows."""
-        return self.canonical().decision_function(np.asarray(X, dtype=np.float64) + 0.0)
-
-    def terms(self, as_path: bool) -> Terms:
-        """The c and the b of f = Σ c k + b, as published or of the path, and ids of the points.
-
-        The order is that in which the terms are to be added.
-        """
-        if as_path:
-            used, b = np.flatnonzero(self.alpha), self.intercept
-            c = self.y[used] * self.alpha[used]
-        else:
-            solution = self.canonical()
-            used, b = solution.first[np.flatnonzero(solution.shares)], solution.constant
-            c = solution.coefficients
-        return self.ids[used], c, b
-
-    @property
-    def is_published(self) -> bool:
-        """Whether the canonical solution was computed already."""
-        return self._canonical is not None
-
-    @property
-    def tells_b(self) -> bool:
-        """Whether a row is between its bounds, so that there is one b.
-
-        Else any b of an interval will do: its middle is published, and paths end anywhere in it.
-        """
-        middle = 0.5 * self.bounds
-        return bool((np.abs(self.alpha - middle) < (1.0 - 2e-9) * middle).any())
-
-    def doubt(self, X: Floats) -> float:
-        """How small an f at the end of the path may be so that its published sign is in doubt.
-
-        The primal objective is strongly convex: where no condition is violated by more than r, the
-        solution is no further away than  ½ ‖Δf‖² ≤ r Σα,  so  |Δf(x)| ≤ √(2 r Σα k(x, x))  without
-        b, and b follows from f on the margin, if that has rows. Twice that for each of the two
-        solutions: r is the most that either may violate.
-        """
-        if not self.tells_b:
-            return math.inf
-        size = max(self._largest, float(np.abs(self.kernel.diagonal(X)).max(initial=0.0)))
-        return 4.0 * math.sqrt(2.0 * self._limit() * float(self.alpha.sum()) * size)
-
-    def _noise(self) -> float:
-        """How much of g rounding may explain: ten times what it typically leaves."""
-        return 10 * float(np.finfo(np.float64).eps) * float(self.alpha.sum()) * self._largest
-
-    def _limit(self) -> float:
-        """What `canonical` may violate before the end of the path is published in its place."""
-        return MEASURED_AGAIN * max(PROMISE, min(self._noise(), CEILING))
-
-    def kkt_residual(self) -> float:
-        """The largest violation of a KKT condition by what is published, from scratch."""
-        points = self.X, self.y, self.bounds, self.levels, self.total
-        return self.canonical().violation(*points)
-
-    def certified(self, tol: float) -> bool:
-        """Whether the end of the path is so good that what is published need not be reported.
-
-        What is published is no worse than this limit, or is the end of the path itself.
-        """
-        exact = self.residual <= self._limit() and 0.1 * self._noise() <= CEILING
-        return tol >= PROMISE and exact
-
-    def excess(self, tol: float, asked: bool) -> float:
-        """The KKT residual, if it is to be reported and has not been yet, or 0.
-
-        What the path certifies needs no report before the solution is `asked` for: then it is
-        computed, and measured on all rows, so that nothing wrong is published without a word.
-        """
-        if self.is_ahead or self.is_reported:
-            return 0.0
-        if self.certified(tol) and not (asked or self.is_published):
-            return 0.0
-        found = self.canonical().excess(tol)
-        self.is_reported = True
-        return found
-
     def spares(self) -> bool:
         """Whether rows with α = 0 can go without a change of the solution."""
-        solution = self.canonical()
-        margin = (solution.alpha > 0.0) & (solution.alpha < solution.bounds)
-        return bool(solution.certain and margin.any())
+        return bool(self.certain and ((self.alpha > 0.0) & (self.alpha < self.bounds)).any())
+
+
+def published(place: Place, rows: TrainingRows, points: Target, end: Any) -> Published:
+    """What is published of points, from the end of a path."""
+    gram, kernel = place.gram, place.gram.kernel
+    own = points.ids // points.copies
+    slots, X = place.of(own), np.ascontiguousarray(rows.values(np.searchsorted(rows.ids, own)))
+
+    def exactly(i: int, others: Sequence[int]) -> Floats:
+        return np.asarray(kernel.values(X[i][None], X[others])[0])
+
+    group, first, alpha, bounds, shares, b, w, certain, residual, noise = core.publish(
+        gram.lines,
+        slots,
+        X,
+        *(points.y, points.levels, points.bounds, end.alpha, points.total, end.b, points.copies),
+        kernel.name == "linear",
+        kernel.centre,
+        None if kernel.exact else exactly,
+    )
+    if not math.isfinite(residual):
+        raise OverflowError(
+            "No solution was found whose decision values are finite: kernel values up to "
+            f"{float(gram.diagonal(slots).max()):.3g} and bounds up to {float(bounds.max()):.3g} "
+            "are beyond float64. Scale the columns, for example with "
+            "sklearn.preprocessing.StandardScaler, or make C smaller."
+        )
+    certain = certain and (kernel.definite or _is_definite(gram, slots[first]))
+    intercept = b
+    if w is not None and kernel.centre is not None:
+        intercept = math.fsum([b, *(-w * kernel.centre).tolist()])
+    which = points.ids[first], group, points.y[first]
+    return Published(*which, alpha, bounds, shares, b, intercept, w, certain, residual, noise)
+
+
+def at_end_of_path(points: Target, end: Any) -> Published | None:
+    """The end of a path as it is, without a measure; None where it leaves b open.
+
+    Where no row is between its bounds any b of an interval will do: its middle is published, and
+    paths end anywhere in it.
+    """
+    alpha, bounds, b, middle = end.alpha, points.bounds, end.b, 0.5 * points.bounds
+    if not (np.abs(alpha - middle) < (1.0 - 2e-9) * middle).any():
+        return None
+    numbers = alpha, bounds, alpha, b, b, None, False, math.nan, math.nan
+    return Published(points.ids, np.arange(len(alpha)), points.y, *numbers)
+
+
+def _is_definite(gram: Gram, slots: Slots) -> bool:
+    """Whether the kernel matrix of groups is seen to be positive semidefinite, up to rounding.
+
+    Only then is f unique. It need be so only where Σc = 0, as of the difference of two solutions:
+    hence the shift.
+    """
+    if len(slots) > _MANY:
+        return False
+    G = gram.values(slots, slots)
+    diagonal = G.diagonal().copy()
+    mean = diagonal.mean() if len(diagonal) else 1.0
+    G += mean if mean > 0.0 else 1.0
+    G[np.diag_indices_from(G)] += _SLIGHT * diagonal.max(initial=0.0)
+    return bool(dpotrf(G.T, lower=0, clean=0, overwrite_a=1)[1] == 0)
+
+
+def kernel_sums(kernel: Kernel, X: Floats, rows: Floats, terms: Sequence[Terms]) -> list[Floats]:
+    """Σ c k(x, ·) + b over some of the rows, for each of the terms; the same bits in any batch.
+
+    Each kernel value is computed once.
+    """
+    used = np.unique(np.concatenate([at for at, _, _ in terms]))
+    support, out = rows[used], np.zeros((len(terms), len(X)))
+    step = max(1, _BLOCK // max(1, len(used)))
+    for start in range(0, len(X), step):
+        part = slice(start, start + step)
+        V = kernel.each(support, X[part])
+        for f, (at, c, _) in zip(out, terms, strict=True):
+            core.sum_of_rows(V, np.searchsorted(used, at), c, f[part])
+    return [f + b for f, (_, _, b) in zip(out, terms, strict=True)]
+
+
+def linear_values(kernel: Kernel, X: Floats, solutions: Sequence[Published]) -> list[Floats]:
+    """The w·x + b of some solutions."""
+    X = kernel.centred(X)
+    return [products(X, np.asarray(s.weights)) + s.constant for s in solutions]

@@ -22,7 +22,7 @@ are. Two equal rows are not one row of weight 2, and a row of weight 0 is no row
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,21 +48,30 @@ class Fingerprint:
     """
 
     def __init__(self, about: bytes) -> None:
-        self._blake3, self._key = _blake3(), hashlib.sha256(about).digest()
+        self._key = hashlib.sha256(about).digest()
+        hashed([], self._key)  # raises, with the name of the extra, if its library is not there
         self.lanes: Lanes = np.zeros(LANES, dtype=np.uint16)
 
     def add(self, beside: Bytes, weights: Floats | None, codes: Any) -> None:
         """Add rows: bytes of their labels or targets, weights (None: all 1), codes (or in CSR)."""
-        hasher, size = self._blake3(key=self._key), 2 * LANES
         for first in range(0, codes.shape[0], _ROWS):
             some = slice(first, first + _ROWS)
             heavy = None if weights is None else weights[some]
-            hashes = []
-            for row in encoded_rows(beside[some], heavy, dense_rows(codes, some)):
-                hashes.append(hasher.update(row).digest(size))
-                hasher.reset()  # cheaper than a new one for each row
-            lanes = np.frombuffer(b"".join(hashes), dtype="<u2").reshape(-1, LANES)
-            self.lanes += lanes.sum(axis=0, dtype=np.uint16)
+            rows = encoded_rows(beside[some], heavy, dense_rows(codes, some))
+            self.lanes += hashed(rows, self._key)
+
+
+def hashed(items: Sequence[bytes], key: bytes, counts: Sequence[int] | None = None) -> Lanes:
+    """The sum of the hashes of items under a key of 32 bytes, each as often as it counts."""
+    total = np.zeros(LANES, dtype=np.uint16)
+    for first in range(0, len(items), _ROWS):
+        some = b"".join(hashes(items[first : first + _ROWS], key, 2 * LANES))
+        lanes = np.frombuffer(some, dtype="<u2").reshape(-1, LANES)
+        if counts is not None:
+            often = np.array(counts[first : first + _ROWS], dtype=np.int64)
+            lanes = lanes * often.astype(np.uint16)[:, None]
+        total += lanes.sum(axis=0, dtype=np.uint16)
+    return total
 
 
 def encoded_rows(beside: Bytes, weights: Floats | None, codes: Floats) -> list[bytes]:
@@ -101,11 +110,23 @@ def from_bytes(raw: bytes) -> Lanes:
     return np.frombuffer(raw, dtype="<u2").astype(np.uint16)
 
 
-def _blake3() -> Callable[..., Any]:
+def hashes(items: Iterable[bytes], key: bytes, size: int) -> list[bytes]:
+    """The BLAKE3 hash of each item under a key of 32 bytes."""
+    hasher, found = blake3(key), list[bytes]()
+    update, digest, reset, append = hasher.update, hasher.digest, hasher.reset, found.append
+    for item in items:
+        update(item)
+        append(digest(size))
+        reset()  # cheaper than a new one for each
+    return found
+
+
+def blake3(key: bytes) -> Any:
+    """A hasher with this key of 32 bytes."""
     try:
-        from blake3 import blake3
+        from blake3 import blake3 as keyed
     except ImportError as error:
         raise ImportError(
-            "Fingerprints of rows need the package blake3: pip install 'traceless[store]'"
+            "Stores and fingerprints need the package blake3: pip install 'traceless[store]'"
         ) from error
-    return blake3
+    return keyed(key=key)

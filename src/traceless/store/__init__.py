@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from traceless.store.entries import Entry
-from traceless.store.ids import Event, Found
+from traceless.store.people import Event, Found
 from traceless.store.queue import SAFE_ROWS, Queued
 from traceless.store.reading import Status
 from traceless.store.receipts import Receipt

@@ -19,7 +19,7 @@ from typing import Any
 
 from traceless.exceptions import StoreError
 from traceless.store.checkpoint import Head
-from traceless.store.entries import Entry, hash_of
+from traceless.store.entries import WAITING, Entry, hash_of
 from traceless.store.merkle import Tree
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
@@ -34,16 +34,12 @@ class Chain:
     ----------
     last : Entry or None
         The latest entry.
-    classes : Counter
-        Rows of each class held.
     requests : dict
-        The first and the latest entry of each key.
+        The numbers of the first and the latest entry of each key.
     waiting : dict
-        Waiting requests: key and rows, by the number of their entry.
+        Rows of the requests that wait, by the number of their entry.
     signers : dict
         The public keys, and the number of the first entry that each has signed.
-    ids : dict
-        The hash over the ids of each change, by the number of its entry.
     nodes : dict
         Of the Merkle tree of the entries.
     misdated : list of int
@@ -51,11 +47,9 @@ class Chain:
     """
 
     last: Entry | None = None
-    classes: Counter[str] = field(default_factory=Counter)
-    requests: dict[str, tuple[Entry, Entry]] = field(default_factory=dict)
-    waiting: dict[int, tuple[str | None, int]] = field(default_factory=dict)
+    requests: dict[str, tuple[int, int]] = field(default_factory=dict)
+    waiting: dict[int, int] = field(default_factory=dict)
     signers: dict[str, int] = field(default_factory=dict)
-    ids: dict[int, str] = field(default_factory=dict)
     nodes: dict[tuple[int, int], bytes] = field(default_factory=dict)
     misdated: list[int] = field(default_factory=list)
     latest: str = ""
@@ -72,16 +66,11 @@ class Chain:
         if entry.time < self.latest:
             self.misdated.append(number)
         self.latest = max(self.latest, entry.time)
-        self.classes.update(entry.classes)
         for key in entry.keys:
-            self.requests[key] = self.requests.get(key, (entry,))[0], entry
+            self.requests[key] = self.requests.get(key, (number,))[0], number
         self.signers.setdefault(entry.signer, number)
-        if entry.kind == "destroy":
-            self.ids.clear()
-        elif entry.ids is not None:
-            self.ids[number] = entry.ids
         if entry.kind == "queue":
-            self.waiting[number] = (entry.keys[0] if entry.keys else None, entry.rows)
+            self.waiting[number] = entry.rows
         elif entry.kind == "cancel":
             self.waiting.pop(int(str(entry.subject).removeprefix("entry ")))
         elif entry.kind == "forget" and entry.waiting == 0:
@@ -130,7 +119,7 @@ def _check_first(entry: Entry, first_key: Any) -> None:
     require(entry.sequence == 0 and entry.kind == "new", f"the first is {where}, a {entry.kind}")
     signed = entry.signer == first_key and entry.since == 0
     require(signed, f"{where} is not signed with the key of this store")
-    empty = entry.held == entry.rows == 0 and not entry.classes and not entry.waiting
+    empty = not (entry.held or entry.rows or entry.classes or entry.totals or entry.waiting)
     require(empty, f"{where} says that a new store holds rows")
     before = entry.digest_before, entry.root_before
     require(before == (None, None), f"{where} says that something was before it")
@@ -148,8 +137,12 @@ def _check_next(before: Entry, entry: Entry) -> None:
     require(entry.added >= 0 and entry.removed >= 0, f"{where} has a negative number of rows")
     held = before.held + entry.added - entry.removed
     require(entry.held == held, f"{where} does not add up: {held} rows would be held")
+    totals = Counter(before.totals)
+    totals.update(entry.classes if entry.kind not in WAITING else {})
+    same = entry.totals == {label: n for label, n in totals.items() if n}
+    require(same, f"{where} does not add up: the rows of each class")
     if entry.kind in _SAME_MODEL:
-        same = not (entry.added or entry.removed or entry.classes)
+        same = not (entry.added or entry.removed)
         same = same and entry.digest_after == entry.digest_before
         require(same, f"{where}, a {entry.kind}, changes the model")
     one_way = {"learn": entry.removed, "merge": entry.removed, "forget": entry.added}
@@ -159,14 +152,14 @@ def _check_next(before: Entry, entry: Entry) -> None:
 def _check_waiting(chain: Chain, entry: Entry) -> None:
     """Check the number of waiting rows against the entries before."""
     where = f"entry {entry.sequence}"
-    waits = sum(rows for _, rows in chain.waiting.values())
+    waits = sum(chain.waiting.values())
     if entry.kind == "queue":
         waits += entry.rows
     elif entry.kind == "cancel":
         number = str(entry.subject).removeprefix("entry ")
         found = chain.waiting.get(int(number)) if number.isdecimal() else None
         require(found is not None, f"{where} cancels a request that does not wait")
-        waits -= found[1] if found else 0
+        waits -= found or 0
     elif entry.kind == "forget" and entry.waiting == 0:
         require(entry.rows >= waits, f"{where} forgets fewer rows than wait")
         waits = 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -18,23 +19,23 @@ from typing import Any, NamedTuple, cast
 from traceless.exceptions import FileError, RevealingWarning, StoreError, StoreWarning
 from traceless.store import keys
 from traceless.store.commit import commit
-from traceless.store.entries import Entry, ModelState
+from traceless.store.entries import UNDO, WAITING, Entry, ModelState
 from traceless.store.folder import Folder
-from traceless.store.ids import hash_of_lines, lines_of
 from traceless.store.keys import SigningKey
 from traceless.store.ledger import Ledger, Request
 from traceless.store.opening import log_is_empty
-from traceless.store.queue import SAFE_ROWS, are_enough
+from traceless.store.queue import SAFE_ROWS
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import RowHasher, Tally
-from traceless.store.row_lanes import lanes_text, no_lanes
+from traceless.store.row_table import lanes_of_pairs, lanes_text, no_lanes
+from traceless.store.suppression import Suppression
 
 Cached = tuple[str, Any] | None  # a generation, and the model that it holds
 
 _REVEALING = (
-    f"Fewer than {SAFE_ROWS} rows of a class change at once: whoever holds the models before and "
-    "after can reconstruct them. Collect requests to forget with batch=True (--batch), and see "
-    "that no copy of the model before is left."
+    f"Fewer than {SAFE_ROWS} different rows of a class change at once: whoever holds the models "
+    "before and after can reconstruct them. Collect requests to forget with batch=True (--batch), "
+    "and see that no copy of the model before is left."
 )
 _BACKWARDS = (
     "The clock of this machine is behind the time of the latest entry ({0.sequence}, {0.time}): "
@@ -79,9 +80,11 @@ class Change:
         The latest entry.
     secret : bytes or None
     removed, added : Tally
-        The rows that are forgotten, and those that are learned.
-    waiting : Counter
-        Change in the number of waiting rows of each id.
+        Rows that leave the model, and rows that come.
+    people : Counter
+        Change in the number of rows of each id.
+    records_sum : ndarray of uint16
+        Change in the lanes of the records.
     unknown : int
         How many rows have no digest afterwards.
     emptied : bool
@@ -97,7 +100,8 @@ class Change:
         self.hasher = RowHasher.of(self.secret, self.origin)
         self.hasher.check_secret(self.origin["secret"])
         self.unknown, self.emptied, self.committed = self.before.unknown, False, False
-        self.removed, self.added, self.waiting = Tally(), Tally(), Counter[bytes]()
+        self.removed, self.added = Tally(), Tally()
+        self.people, self.records_sum = Counter[bytes](), no_lanes()
         if asked.dry_run:
             ledger.sql.execute("PRAGMA cache_spill = OFF")  # nothing goes into the log
         self._known = None if asked.key is None else ledger.request(asked.key)
@@ -119,6 +123,15 @@ class Change:
         found = keys.find(self.folder, self.asked.signing_key, self.before.next_signer)
         return None if self.asked.dry_run else found
 
+    @cached_property
+    def suppression(self) -> Suppression:
+        """The list of those who are not to be learned again."""
+        return self.folder.suppression(self.before)
+
+    @property
+    def _number(self) -> int:
+        return self.before.sequence + 1
+
     # --- entries --------------------------------------------------------------------------
 
     def note(self, kind: str, request: str | None = None, **facts: Any) -> Entry:
@@ -127,24 +140,43 @@ class Change:
 
     def finish(self, kind: str, request: str | None = None, **facts: Any) -> Receipt:
         """Write the new model and the entry, commit both, and remove the model before."""
-        removed = self.removed
-        revealing = removed.rows > 0 and not are_enough(removed.rows, removed.classes)
+        revealing = self.removed.rows > 0 and not self.removed.are_enough()
         if revealing:
             warnings.warn(_REVEALING, RevealingWarning, stacklevel=4)
         model = None if self.before.generation is None else self.model
-        state, name, sha256 = ModelState.of(model), None, None
-        if model is not None and not self.asked.dry_run:
-            name, sha256 = self.folder.write(model, self.before.sequence + 1)
+        state = ModelState.of(model)
+        files: dict[str, str | None] = {"generation": None, "sha256": None}
+        gone, made = self._people_gone(), list[str]()
         try:
-            if name is not None:
+            if model is not None and not self.asked.dry_run:
+                name, sha256 = self.folder.write(model, self._number)
+                made, files = [name], {"generation": name, "sha256": sha256}
                 self._read_back(name, sha256, state)
-            files = {"generation": name, "sha256": sha256}
+            if kind == "forget" and not str(facts.get("subject")).startswith(UNDO):
+                facts |= self._suppressed(gone, made)
             self._append(state, kind, request, **files, revealing=revealing, **facts)
         except BaseException:
-            if name is not None:
+            for name in made:
                 self.folder.remove(self.folder.generations / name)
             raise
         return self.commit()
+
+    def _people_gone(self) -> list[bytes]:
+        """Settle the numbers of rows of people; returns the names of those whose last is gone."""
+        gone = self.ledger.people.count(self.people)
+        self.records_sum -= lanes_of_pairs(gone)
+        self.people.clear()
+        return [name for name, _ in gone]
+
+    def _suppressed(self, names: list[bytes], made: list[str]) -> dict[str, str | None]:
+        """Put names on the suppression list, if the store has one: its file, for the entry."""
+        period = self.origin.get("suppress")
+        if not names or period is None or self.asked.dry_run:
+            return {}
+        self.suppression.add(names, period)
+        name, sha256 = self.folder.write_suppression(self.suppression, self._number)
+        made.append(name)
+        return {"suppression": name, "suppression_sha256": sha256}
 
     def commit(self, *next_key: SigningKey) -> Receipt:
         """Commit the change; returns the receipt of its latest entry."""
@@ -171,33 +203,31 @@ class Change:
 
         Raises if that was another request: of another kind, number of rows, or hash.
         """
-        before = cast(Request, self._known)
+        key, known = self.asked.key, cast(Request, self._known)
+        first = known.first
         if self.secret is None and rows:
             raise StoreError(
-                f"A request with the key {before.key!r} came before, and since the secret of this "
+                f"A request with the key {key!r} came before, and since the secret of this "
                 "store was destroyed nobody can tell whether it is this one. Look at its entry "
-                f"({before.sequence}), and give a new request a key of its own. Nothing was "
-                "changed."
+                f"({known.latest}), and give a new request a key of its own. Nothing was changed."
             )
-        same = before.request == request
-        if (kind, rows) != (before.kind, before.rows) or not same:
+        same = first.request == request
+        if (kind, rows) != (known.kind, first.rows) or not same:
             raise StoreError(
-                f"The key {before.key!r} is that of another request: {before.kind} of "
-                f"{before.rows} rows, where this one is {kind} of {rows}"
-                f"{'' if same else ' other'} rows. Give every request a key of its own. Nothing "
-                "was changed."
+                f"The key {key!r} is that of another request: {known.kind} of {first.rows} rows, "
+                f"where this one is {kind} of {rows}{'' if same else ' other'} rows. Give every "
+                "request a key of its own. Nothing was changed."
             )
-        answer = self.ledger.receipt(before.sequence, replayed=True)
+        answer = self.ledger.receipt(known.latest, replayed=True)
         if answer.kind == "cancel":
             raise StoreError(
-                f"The request with the key {before.key!r} was cancelled (entry {answer.sequence}, "
+                f"The request with the key {key!r} was cancelled (entry {answer.sequence}, "
                 f"{answer.time}). Give a new request a key of its own. Nothing was changed."
             )
         return answer
 
     def _append(self, state: ModelState, kind: str, request: str | None, **facts: Any) -> Entry:
         removed, added, key = self.removed, self.added, self.asked.key
-        lines = lines_of(added.ids, removed.ids, self.waiting)
         counts = Counter(added.classes)
         counts.subtract(removed.classes)
         said = {
@@ -205,31 +235,35 @@ class Change:
             "rows": max(removed.rows, added.rows),
             "added": added.rows,
             "removed": removed.rows,
-            "classes": {label: n for label, n in sorted(counts.items()) if n},
+            "classes": _nonzero(counts),
             "unknown": state.held if self.secret is None else self.unknown,
-            "alive": self._keep_lanes(),
-            "ids": hash_of_lines(lines),
-        }
-        said |= {"kind": kind, "request": request}
-        entry = Entry.after(self.before, state, self.signing_key, **said | facts)
+            "kind": kind,
+            "request": request,
+        } | facts
+        if kind not in WAITING:  # their classes are of rows that wait, or no longer do
+            counts.update(self.before.totals)
+            said["totals"] = _nonzero(counts)
+        self._people_gone()
+        said["records"] = self._keep_lanes()
+        entry = Entry.after(self.before, state, self.signing_key, **said)
         if entry.time < self.before.time:
             warnings.warn(_BACKWARDS.format(self.before), StoreWarning, stacklevel=5)
-        self.ledger.append(entry, lines)
+        self.ledger.append(entry)
         self.before = entry
-        self.removed, self.added, self.waiting = Tally(), Tally(), Counter()
+        self.removed, self.added, self.records_sum = Tally(), Tally(), no_lanes()
         return entry
 
     def _keep_lanes(self) -> str | None:
-        """Update the lanes of the rows held; returns their hash."""
+        """Update the lanes of the records; returns their hash."""
         rows, lanes = self.ledger.rows, no_lanes()
         if self.secret is not None and not self.emptied:
             before = rows.kept_lanes()
-            if lanes_text(before) != self.before.alive:
+            if lanes_text(before) != self.before.records:
                 raise StoreError(
                     "The ledger is damaged: the sum over the rows held is not that of the latest "
                     "entry. Restore the store from a backup. Nothing was changed."
                 )
-            lanes = before + self.added.lanes - self.removed.lanes
+            lanes = before + self.records_sum
         rows.keep_lanes(lanes)
         return None if self.secret is None else lanes_text(lanes)
 
@@ -258,3 +292,7 @@ def make(folder: Folder, ledger: Ledger, entry: Entry) -> None:
         folder.tidy(ledger, committed=entry)
     else:
         folder.sweep()
+
+
+def _nonzero(counts: Mapping[str, int]) -> dict[str, int]:
+    return {label: n for label, n in sorted(counts.items()) if n}

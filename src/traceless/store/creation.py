@@ -17,11 +17,12 @@ from traceless.files import saving
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.store import keys
 from traceless.store.entries import Entry, ModelState, check_text, hash_of, now
-from traceless.store.folder import new_folder
+from traceless.store.folder import SECRET_BYTES, new_folder
 from traceless.store.lock import check_system
 from traceless.store.opening import create
-from traceless.store.row_digests import SECRET_BYTES, RowHasher
-from traceless.store.row_lanes import lanes_text, no_lanes
+from traceless.store.row_digests import RowHasher
+from traceless.store.row_table import lanes_text, no_lanes
+from traceless.store.suppression import check_period
 
 VERSION = 1
 
@@ -33,10 +34,12 @@ def create_store(
     secret: Any,
     shared: bool = False,
     signing_key: Any = None,
+    suppress: str | None = None,
 ) -> None:
     """Create the folder of a new store."""
     check_system()
     check_text(json.dumps(dict(about or {}), ensure_ascii=False), "about")
+    check_period(suppress)
     key, inside = keys.chosen(signing_key)
     estimator = _checked(estimator)
     secret = os.urandom(SECRET_BYTES) if secret is None else secret
@@ -58,11 +61,12 @@ def create_store(
             "model": saving.described(estimator),
             "task": "regression" if is_regressor(estimator) else "classification",
             "about": dict(about or {}),
+            "suppress": suppress,
             "secret": RowHasher(secret, True).request("secret"),
             "key": key.public,
         }
         document = json.dumps(origin, indent=1)
-        said = {"kind": "new", "alive": lanes_text(no_lanes()), "signer": key.public}
+        said = {"kind": "new", "records": lanes_text(no_lanes()), "signer": key.public}
         said |= {"generation": generation, "sha256": sha256, "origin": hash_of(document.encode())}
         first = Entry.after(None, ModelState.of(estimator), key, **said)
         create(folder.ledger, document, first, key)

@@ -37,8 +37,10 @@ _TYPES = {
     "tuple[str, ...]": (tuple,),
     "Mapping[str, int]": (dict,),
 }
-_SUBJECTS = ("generation", "sha256", "origin")
-_KEPT = ("unknown", "waiting", "alive", *_SUBJECTS)  # unless given anew
+WAITING = ("queue", "cancel")  # their rows are only asked for
+LIST = ".suppression"  # the end of the name of its file
+_SUBJECTS = ("generation", "sha256", "suppression", "suppression_sha256", "origin")
+_KEPT = ("unknown", "waiting", "totals", "records", *_SUBJECTS)  # unless given anew
 
 
 def hash_of(text: bytes) -> str:
@@ -116,7 +118,8 @@ class Entry:
     added, removed : int
         How many rows the model got, and how many it lost.
     classes : dict
-        Change in the number of rows of each class; empty for regressions.
+        Change in the number of rows of each class; of a request that waits, or no longer does,
+        its rows. Empty for regressions.
     held, unknown : int
         Rows that the model holds afterwards; and how many of them have no digest in the store,
         because they came by merge or after the secret was destroyed.
@@ -127,10 +130,11 @@ class Entry:
     root_before, root_after : str or None
         Hash of the rows that the model holds: the SHA-256 of their fingerprint, or the digest of
         a model that keeps its rows (`PathSVC`). None while there are no rows.
-    alive : str or None
-        SHA-256 of the lanes of the rows held (`row_lanes`); None once the secret is destroyed.
-    ids : str or None
-        SHA-256 over the changes to the rows of each id (`ids`); None without ids.
+    totals : dict
+        Rows of each class afterwards; empty for regressions.
+    records : str or None
+        SHA-256 of the multiset hash over all records of rows and people (`row_table`); None once
+        the secret is destroyed.
     request : str or None
         Keyed hash of the request, by which it is recognised.
     queued : str or None
@@ -145,6 +149,8 @@ class Entry:
         Number of the entry that handed over to this key; 0 for the first key.
     generation, sha256 : str or None
         The file of the model, and the SHA-256 of its content.
+    suppression, suppression_sha256 : str or None
+        The file of the list of those who are not to be learned again, likewise.
     origin : str
         SHA-256 of the description of the store: its model and what it is about.
     payload : bytes
@@ -161,6 +167,7 @@ class Entry:
     added: int = 0
     removed: int = 0
     classes: Mapping[str, int] = field(default_factory=dict)
+    totals: Mapping[str, int] = field(default_factory=dict)
     held: int
     unknown: int = 0
     waiting: int = 0
@@ -168,8 +175,7 @@ class Entry:
     digest_after: str | None
     root_before: str | None
     root_after: str | None
-    alive: str | None
-    ids: str | None = None
+    records: str | None
     request: str | None = None
     queued: str | None = None
     revealing: bool = False
@@ -178,6 +184,8 @@ class Entry:
     since: int
     generation: str | None
     sha256: str | None
+    suppression: str | None = None
+    suppression_sha256: str | None = None
     origin: str
     payload: bytes = field(default=b"", repr=False)
     signature: str = ""
@@ -238,9 +246,12 @@ class Entry:
                     f"This statement is of the type {brief(statement['predicateType'])}, and this "
                     f"version of traceless knows {PREDICATE}. A newer version may know it."
                 )
-            *model, origin = ((one["name"], one["digest"]["sha256"]) for one in subject)
-            generation, sha256 = model[0] if model else (None, None)
-            files = {"generation": generation, "sha256": sha256, "origin": origin[1]}
+            *others, origin = ((one["name"], one["digest"]["sha256"]) for one in subject)
+            files = {"generation": None, "sha256": None, "origin": origin[1]}
+            for name, sha256 in others:
+                which = "suppression", "suppression_sha256"
+                which = which if name.endswith(LIST) else ("generation", "sha256")
+                files |= dict(zip(which, (name, sha256), strict=True))
             if type(predicate["keys"]) is list:
                 predicate["keys"] = tuple(predicate["keys"])
             entry = cls(**predicate, **files, payload=payload, signature=signature)
@@ -261,6 +272,8 @@ class Entry:
     def statement(self) -> dict[str, Any]:
         """What is signed: the facts as in-toto has them."""
         files = [("store", self.origin)]
+        if self.suppression is not None:
+            files.insert(0, (self.suppression, str(self.suppression_sha256)))
         if self.generation is not None:
             files.insert(0, (self.generation, str(self.sha256)))
         predicate = {k: v for k, v in self.facts().items() if k not in _SUBJECTS}
@@ -291,7 +304,8 @@ class Entry:
         for name, types in _DECLARED.items():
             if type(getattr(self, name)) not in types:
                 raise TypeError(f"{name} is {brief(getattr(self, name))}")
-        if not {*map(type, self.keys)} <= {str} or not {*map(type, self.classes.values())} <= {int}:
+        counts = [*self.classes.values(), *self.totals.values()]
+        if not {*map(type, self.keys)} <= {str} or not {*map(type, counts)} <= {int}:
             raise TypeError("keys are not text, or classes have no counts")
         if self.kind not in KINDS:
             raise ValueError(f"{brief(self.kind)} is not a kind of change")

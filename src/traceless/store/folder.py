@@ -23,22 +23,26 @@ import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traceless.exceptions import FileError, StoreError
 from traceless.files import container
-from traceless.store.entries import Entry
+from traceless.store.entries import LIST, Entry
 from traceless.store.ledger import Ledger
 from traceless.store.opening import open_ledger, os_error
 from traceless.store.regular import found_at, open_folder, read_regular, warn_if_public
 from traceless.store.schema import APPLICATION
 
-_GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.traceless")
+if TYPE_CHECKING:
+    from traceless.store.suppression import Suppression
+
+_GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.(traceless|suppression)")
 # unfinished files of `container.replace`, which cuts long names
 _UNFINISHED = re.compile(
     r"\.([0-9]{1,18}-[0-9a-f]{9,16}[.a-z]*|secret|key(\.new)?)\.[0-9a-f]{16}\.part"
 )
 _LARGEST_PRIVATE = 65_536  # bytes
+SECRET_BYTES = 32
 
 
 class Folder:
@@ -98,6 +102,24 @@ class Folder:
             sha256 = saving.save(estimator, self.generations / name, self.permissions())
         return name, sha256
 
+    def write_suppression(self, suppression: Suppression, sequence: int) -> tuple[str, str]:
+        """Write a new suppression list beside the model; returns its name and its SHA-256."""
+        name = f"{sequence}-{secrets.token_hex(8)}{LIST}"
+        with open_folder(self.generations):
+            return name, suppression.write(self.generations / name, self.permissions())
+
+    def suppression(self, entry: Entry) -> Suppression:
+        """The suppression list of an entry, which must be the latest one."""
+        from traceless.store.suppression import Suppression
+
+        if entry.suppression is None:
+            return Suppression()
+        try:
+            contents = self._contents(entry.suppression, entry.suppression_sha256)
+            return Suppression.read(contents)
+        except FileError as error:
+            raise StoreError(f"The store is damaged: {error}") from error
+
     def load(self, entry: Entry) -> Any:
         """The model of an entry, which must be the latest one."""
         if entry.generation is None:
@@ -111,6 +133,10 @@ class Folder:
         """The model of a generation, whose file must have this SHA-256."""
         from traceless.estimators import loading
 
+        return loading.constructed(self._contents(name, sha256))
+
+    def _contents(self, name: str, sha256: str | None) -> container.Contents:
+        """What is in a file beside the model that must have this SHA-256."""
         if not _GENERATION.fullmatch(name):
             raise FileError(f"{name[:80]!r} is not the name of a generation.")
         path = self.generations / name
@@ -118,7 +144,7 @@ class Folder:
             contents = container.parsed(read_regular(path, within=folder), path)
         if contents.sha256 != sha256:
             raise FileError(f"{name} is not the file that the ledger names.")
-        return loading.constructed(contents)
+        return contents
 
     @contextmanager
     def snapshot(self) -> Iterator[tuple[Ledger, Entry, Any]]:
@@ -147,9 +173,9 @@ class Folder:
     def left_over(self, entry: Entry) -> list[Path]:
         """Files of the store that the latest entry does not name any more."""
         found = [path for path in self._all() if _is_ours(path.name)]
-        destroyed = entry.alive is None and os.path.lexists(self._secret)
+        destroyed = entry.records is None and os.path.lexists(self._secret)
         found += [self._secret] if destroyed else []
-        return [path for path in found if path.name != entry.generation]
+        return [path for path in found if path.name not in (entry.generation, entry.suppression)]
 
     def strangers(self) -> list[Path]:
         """Files beside the model that do not belong to the store; they are never removed."""
@@ -188,15 +214,13 @@ class Folder:
     def sweep(self) -> None:
         """Remove the files that a killed process left; the caller holds the lock."""
         with suppress(OSError, StoreError):
-            if sum(_is_ours(path.name) for path in self._all()) > 1:
+            if sum(_is_ours(path.name) for path in self._all()) > 1:  # or there is a list
                 with open_ledger(self.ledger, "", 1.0) as ledger:
                     self.tidy(ledger)
 
     def secret(self, entry: Entry) -> bytes | None:
         """The key of the row digests; None if it was destroyed."""
-        from traceless.store.row_digests import SECRET_BYTES
-
-        if entry.alive is None:
+        if entry.records is None:
             return None
         found = b""
         with suppress(FileNotFoundError):

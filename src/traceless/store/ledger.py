@@ -8,22 +8,21 @@ in the same transaction. `opening` opens it.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from traceless.exceptions import StoreError
 from traceless.store.checkpoint import Head, hashes_text, proof_text
 from traceless.store.entries import Entry, hash_of
-from traceless.store.ids import Event, Found, Ids, Line
 from traceless.store.merkle import Tree, is_included
 from traceless.store.queue import Queue, Queued
 from traceless.store.receipts import Receipt, described
 
 if TYPE_CHECKING:
     from traceless.store.keys import SigningKey
-    from traceless.store.row_counts import RowCounts
+    from traceless.store.people import Found, People
+    from traceless.store.row_table import RowTable
 
 
 class Nodes:
@@ -44,19 +43,15 @@ class Nodes:
 
 
 class Request(NamedTuple):
-    """A request that came with a key, and the latest entry about it."""
+    """A request that came with a key: the entry in which it came, and the latest one about it."""
 
-    key: str
-    kind: str
-    rows: int
-    request: str | None
-    sequence: int
+    first: Entry
+    latest: int
 
-    @classmethod
-    def of(cls, key: str, entry: Entry) -> Self:
-        """The request with this key that an entry answers, or says to have arrived."""
-        kind = "forget" if entry.kind == "queue" else entry.kind
-        return cls(key, kind, entry.rows, entry.request, entry.sequence)
+    @property
+    def kind(self) -> str:
+        """What was asked for."""
+        return "forget" if self.first.kind == "queue" else self.first.kind
 
 
 class Ledger:
@@ -68,16 +63,23 @@ class Ledger:
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.sql, self.queue, self.ids = connection, Queue(connection), Ids(connection)
+        self.sql, self.queue = connection, Queue(connection)
         self._last: Entry | None = None
         self._fresh = dict[int, Entry]()  # entries of this transaction
 
     @cached_property
-    def rows(self) -> RowCounts:
-        """The digests of the rows held; imported late, since reading commands need none."""
-        from traceless.store.row_counts import RowCounts
+    def rows(self) -> RowTable:
+        """The rows held; imported late, since reading commands need none."""
+        from traceless.store.row_table import RowTable
 
-        return RowCounts(self.sql)
+        return RowTable(self.sql)
+
+    @cached_property
+    def people(self) -> People:
+        """The people of whom rows are held."""
+        from traceless.store.people import People
+
+        return People(self.sql)
 
     @cached_property
     def document(self) -> str:
@@ -228,78 +230,41 @@ class Ledger:
         except LookupError as error:
             raise StoreError(f"The ledger is damaged: it names an entry. {error}") from None
 
-    def append(self, entry: Entry, lines: Iterable[Line] = ()) -> None:
-        """Write an entry, the counts that it changes, and the requests that it answers."""
+    def append(self, entry: Entry) -> None:
+        """Write an entry, and which requests it answers."""
         row = entry.sequence, entry.payload, entry.signature
         self.sql.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
         self.tree.append(entry.sequence, entry.payload)
         self._last = self._fresh[entry.sequence] = entry
-        self.sql.executemany(
-            "INSERT INTO classes VALUES (?, ?) "
-            "ON CONFLICT(label) DO UPDATE SET rows = rows + excluded.rows",
-            entry.classes.items(),
-        )
-        self.sql.execute("DELETE FROM classes WHERE rows = 0")
-        self.ids.note(entry.sequence, lines)
-        for key in entry.keys:
-            self.note(Request.of(key, entry))
-
-    def class_counts(self) -> dict[str, int]:
-        """Rows of each class held now."""
-        return dict(self.sql.execute("SELECT label, rows FROM classes ORDER BY label"))
+        note = "INSERT INTO requests VALUES (?1, ?2, ?2) ON CONFLICT(key) DO UPDATE SET latest = ?2"
+        self.sql.executemany(note, [(key, entry.sequence) for key in entry.keys])
 
     def request(self, key: str) -> Request | None:
         """The request that came with this key."""
-        row = self.sql.execute("SELECT * FROM requests WHERE key = ?", (key,)).fetchone()
-        return None if row is None else Request(*row)
-
-    def requests(self) -> Iterator[Request]:
-        """All requests that came with a key."""
-        return map(Request._make, self.sql.execute("SELECT * FROM requests"))
-
-    def note(self, request: Request) -> None:
-        """Remember a request, or the entry that answers it."""
-        self.sql.execute(
-            "INSERT INTO requests VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT(key) DO UPDATE SET sequence = excluded.sequence",
-            request,
-        )
+        query = "SELECT first, latest FROM requests WHERE key = ?"
+        row = self.sql.execute(query, (key,)).fetchone()
+        return None if row is None else Request(self._named(row[0]), row[1])
 
     def pending(self, replayed: bool = False) -> list[Queued]:
         """The requests to forget that wait, the oldest first, each with its receipt."""
-        waiting, rows = self.queue.pending(), self.last().waiting
-        if sum(queued.rows for queued in waiting) != rows:
+        receipts, rows = map(self.receipt, self.queue.numbers()), self.last().waiting
+        found = [
+            Queued(r.time, next(iter(r.keys), None), r.rows, r.classes, r.sequence, r, replayed)
+            for r in receipts
+        ]
+        if sum(queued.rows for queued in found) != rows:
             raise StoreError(f"The ledger is damaged: {rows} rows wait, not those in the queue.")
-        return [replace(q, receipt=self.receipt(q.sequence), replayed=replayed) for q in waiting]
+        return found
 
-    def find(self, one: bytes) -> Found:
-        """What happened to the rows of an id."""
-        held, waiting = self.ids.held(one)
-        events = []
-        for sequence, *numbers in self.ids.of(one):
-            entry = self._named(sequence)
-            events.append(Event(sequence, entry.time, entry.kind, *numbers))
-        return Found(held, waiting, sum(event.removed for event in events), tuple(events))
+    def find(self, name: bytes, suppressed: str | None) -> Found:
+        """What is known of the rows of an id."""
+        from traceless.store.people import Event, Found
 
-    def forgotten(self, ids: Iterable[bytes]) -> dict[bytes, Entry]:
-        """Those of some ids whose last row was forgotten, or waits to be, and by which entry."""
-        if not self.ids.are_any_gone():
-            return {}
-        named = cache(self._named)
-        found = {one: self._forgotten_by(one, named) for one in set(ids) if one}
-        return {one: entry for one, entry in found.items() if entry is not None}
-
-    def _forgotten_by(self, one: bytes, named: Callable[[int], Entry]) -> Entry | None:
-        """The request to forget with which the last row of an id went; undoing is no request."""
-        free, by = 0, list[Entry]()
-        for sequence, added, removed, waiting in self.ids.of(one):
-            free += added - removed - waiting
-            entry = named(sequence)
-            if entry.kind == "cancel":
-                by = [request for request in by if entry.subject != f"entry {request.sequence}"]
-            elif not free and entry.undoes is None:
-                by = [*by, entry] if entry.kind in ("forget", "queue") else []
-        return by[-1] if by and not free else None
+        one = self.people.ids([name]).get(name, b"")
+        numbers = self.people.events(one) if one else []
+        events = [Event(n, (e := self._named(n)).time, e.kind, rows) for n, rows in numbers]
+        waiting = self.people.waiting().get(one, 0)
+        return Found(self.people.held(one), waiting, suppressed, tuple(events))
 
     def commit(self) -> None:
         """Commit the transaction: at this moment the store changes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from traceless.estimators import loading
 from traceless.exceptions import StoreError
 from traceless.knowledge.sums import Knowledge
-from traceless.store.row_digests import Counted, RowHasher, Tally, chunks, text_of
+from traceless.store.row_digests import RowHasher, Tally, text_of
 
 if TYPE_CHECKING:
     from traceless.store.folder import Folder
@@ -25,7 +25,7 @@ class MergeSource:
 
     knowledge: Knowledge
     estimator: Any = None  # has column names, where there are any
-    counted: Iterable[Counted] = ()
+    counted: Sequence[tuple[bytes, bytes, int]] = ()  # digest, name and count
     unknown: int = 0
 
     @property
@@ -33,16 +33,12 @@ class MergeSource:
         """Number of rows."""
         return abs(self.knowledge.n_samples)
 
-    def count_into(self, tally: Tally) -> Iterator[Counted]:
-        """Yield the digests of the rows, and add the rows to the tally on the way."""
-        tally.rows, known = self.rows, 0
+    def count_into(self, tally: Tally) -> None:
+        """Add the rows to the tally."""
+        tally.rows, known = self.rows, sum(n for *_, n in self.counted)
         if self.knowledge.task == "classification":
             counts = self.knowledge.class_counts
             tally.classes.update({text_of(label): abs(n) for label, n in counts.items()})
-        for some in chunks(self.counted):
-            tally.add_counted(some)
-            known += sum(n for _, _, n in some)
-            yield from some
         if known != self.rows - self.unknown:
             raise StoreError(
                 f"That store has digests of {known} rows, and its model holds "
@@ -77,7 +73,7 @@ def open_merge_source(other: Any, hasher: RowHasher, own: Folder) -> Iterator[Me
         source = _source(model)
         theirs = RowHasher.of(folder.secret(entry), ledger.origin)
         if hasher.secret is not None and hasher == theirs:
-            source = replace(source, counted=ledger.rows.counted(), unknown=entry.unknown)
+            source = replace(source, counted=list(ledger.rows.named()), unknown=entry.unknown)
         yield source
 
 

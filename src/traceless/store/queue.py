@@ -7,22 +7,20 @@ until they are forgotten; then they are overwritten with zeros.
 from __future__ import annotations
 
 import io
-import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from traceless.exceptions import StoreError
-from traceless.files.container import canonical_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceless.store.entries import Entry
+    from traceless.store.people import HeldId
     from traceless.store.receipts import Receipt
-    from traceless.store.row_digests import HashedId, RowBatch, RowHasher
+    from traceless.store.row_digests import RowBatch, RowHasher
 
 SAFE_ROWS = 20
 
@@ -60,65 +58,37 @@ class Queued:
 
 @dataclass(frozen=True)
 class Queue:
-    """The requests that wait, in a transaction of the ledger."""
+    """The rows of the requests that wait, in a transaction of the ledger."""
 
     _sql: Connection
 
-    def put(self, entry: Entry, classes: Mapping[str, int], content: bytes) -> None:
+    def put(self, sequence: int, content: bytes) -> None:
         """Add the request that came with an entry, whose rows are in these bytes."""
-        said = entry.sequence, entry.time, next(iter(entry.keys), None), entry.rows
-        row = *said, canonical_json(classes), content
-        self._sql.execute("INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", row)
+        self._sql.execute("INSERT INTO queue VALUES (?, ?)", (sequence, content))
 
-    def pending(self) -> list[Queued]:
-        """All requests, the oldest first."""
-        found = self._sql.execute(
-            "SELECT time, key, rows, classes, sequence FROM queue ORDER BY sequence"
-        )
-        try:
-            return [Queued(t, key, n, dict(json.loads(said)), i) for t, key, n, said, i in found]
-        except (ValueError, TypeError, RecursionError) as error:
-            raise StoreError(f"The ledger is damaged: a request that waits ({error}).") from None
+    def numbers(self) -> list[int]:
+        """The entries of all requests, the oldest first."""
+        return [n for (n,) in self._sql.execute("SELECT sequence FROM queue ORDER BY sequence")]
 
-    def is_safe(self) -> bool:
-        """Whether enough rows wait to be forgotten at once."""
-        pending = self.pending()
-        classes = sum((Counter(queued.classes) for queued in pending), Counter())
-        return are_enough(sum(queued.rows for queued in pending), classes)
-
-    def batches(self, which: int | None = None) -> Iterator[RowBatch]:
-        """The rows of all requests, or of the one with this number."""
-        query = "SELECT content FROM queue WHERE ?1 IS NULL OR sequence = ?1 ORDER BY sequence"
-        for (content,) in self._sql.execute(query, (which,)):
-            yield from unpacked(content)
-
-    def check(self, queued: Queued, hasher: RowHasher) -> Entry:
-        """The entry of a request; raises unless the request is still as that recorded it."""
-        entry = cast("Entry", queued.receipt)
+    def checked(self, entry: Entry, hasher: RowHasher) -> list[RowBatch]:
+        """The rows of a request; raises unless they are those that its entry recorded."""
         query = "SELECT content FROM queue WHERE sequence = ?"
-        ((content,),) = self._sql.execute(query, (queued.sequence,))
+        (content,) = self._sql.execute(query, (entry.sequence,)).fetchone() or (None,)
         content = content if type(content) is bytes else b""
-        hashed = hasher.queued(canonical_json(queued.classes), content)
-        kept = queued.time, queued.key, queued.rows, hashed
-        if kept != (entry.time, next(iter(entry.keys), None), entry.rows, entry.queued):
+        if entry.kind != "queue" or hasher.queued(content) != entry.queued:
             raise StoreError(
                 f"The ledger is damaged: the request that waits since entry {entry.sequence} is "
                 "not the one that came. Restore the store from a backup. Nothing was changed."
             )
-        return entry
+        return list(unpacked(content))
 
     def clear(self, which: int | None = None) -> None:
         """Delete all requests, or the one with this number."""
         self._sql.execute("DELETE FROM queue WHERE ?1 IS NULL OR sequence = ?1", (which,))
 
 
-def are_enough(rows: int, classes: Mapping[str, int]) -> bool:
-    """Whether so many rows, by class, can be forgotten without being revealed."""
-    return min(classes.values(), default=rows) >= SAFE_ROWS
-
-
 def plain_arrays(batch: RowBatch) -> RowBatch:
-    """Rows with positive weight as arrays that NumPy can save; ids must be hashes already."""
+    """Rows with positive weight as arrays that NumPy can save; ids must be those of the table."""
     import numpy as np
     from scipy.sparse import issparse
 
@@ -162,17 +132,17 @@ def unpacked(content: Any) -> Iterator[RowBatch]:
 
 
 def _ids_as_array(ids: list[bytes]) -> NDArray[Any]:
-    """Hashes of ids as an array; zeros where there is none."""
+    """Ids as an array; zeros where there is none."""
     import numpy as np
 
-    from traceless.store.row_digests import SIZE
+    from traceless.store.people import SIZE
 
     text = b"".join(one or bytes(SIZE) for one in ids)
     return np.frombuffer(text, dtype=np.uint8).reshape(-1, SIZE)
 
 
-def _ids_from(array: NDArray[Any]) -> list[HashedId]:
+def _ids_from(array: NDArray[Any]) -> list[HeldId]:
     """Inverse of `_ids_as_array`."""
-    from traceless.store.row_digests import HashedId
+    from traceless.store.people import HeldId
 
-    return [HashedId(row.tobytes() if row.any() else b"") for row in array]
+    return [HeldId(row.tobytes() if row.any() else b"") for row in array]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
-
 from traceless.exceptions import StoreError
-from traceless.files.container import canonical_json
+from traceless.store.entries import Entry
 from traceless.store.queue import Queued, packed, plain_arrays, unpacked
 from traceless.store.receipts import Receipt
 from traceless.store.row_changes import RowChanges
-from traceless.store.row_digests import Given, Tally, row_batches
+from traceless.store.row_digests import Given, RowBatch, Tally, row_batches
 
 
 class QueueChanges(RowChanges):
@@ -22,62 +20,69 @@ class QueueChanges(RowChanges):
         batches = row_batches(*rows, self.origin)
         if self._known:
             return self._forgotten_before(batches)
-        queue, asked = self.ledger.queue, Tally()
-        taken = self._taken(batches, self.ledger.rows.reserve, whole, asked)
+        asked = Tally()
+        taken = list(self._taken(batches, whole, asked))
         content = packed(list(map(plain_arrays, taken)))
-        if not np.array_equal(self.hasher.tally(unpacked(content)).asked, asked.lanes):
+        again = self.hasher.tally(unpacked(content))
+        if again.in_order() != asked.in_order():
             raise ValueError(
                 "These labels cannot be kept in the queue as they are. Forget the rows without "
                 "batch=True (--batch). Nothing was changed."
             )
-        self.waiting, classes = asked.ids, dict(asked.classes)
-        request = self._rows_request(asked)
-        wait = self.before.waiting + asked.rows
-        hashed = self.hasher.queued(canonical_json(classes), content)
-        entry = self.note("queue", request, rows=asked.rows, waiting=wait, queued=hashed)
-        queue.put(entry, classes, content)
-        if queue.is_safe():
-            return self._flush(checked=entry.sequence)
-        said = entry.time, self.asked.key, entry.rows, classes, entry.sequence
-        return Queued(*said, receipt=self.commit())
+        number = self.before.sequence + 1
+        self._put([record._replace(request=number) for record in self.records])
+        said = {"rows": asked.rows, "classes": dict(asked.classes)}
+        said |= {"waiting": self.before.waiting + asked.rows}
+        entry = self.note("queue", self._request(asked), queued=self.hasher.queued(content), **said)
+        self.ledger.queue.put(number, content)
+        if self._waiting_rows().are_enough():
+            return self._flush()
+        told = entry.time, self.asked.key, entry.rows, dict(entry.classes), number
+        return Queued(*told, receipt=self.commit())
 
     def flush(self, force: bool) -> list[Receipt]:
         """Forget all rows that wait, if there are enough of them, or by force."""
         pending = self.ledger.pending()
-        return [self._flush()] if pending and (force or self.ledger.queue.is_safe()) else []
+        enough = pending and (force or self._waiting_rows().are_enough())
+        return [self._flush()] if enough else []
 
-    def _flush(self, checked: int | None = None) -> Receipt:
-        queue = self.ledger.queue
-        pending = self.ledger.pending()
-        keys = tuple(queued.key for queued in pending if queued.key is not None)
-        for queued in pending:
-            if queued.sequence != checked:  # nobody may exchange rows while they wait
-                queue.check(queued, self.hasher)
+    def _waiting(self) -> list[tuple[Entry, list[RowBatch]]]:
+        """The requests that wait, with their rows, which nobody may have exchanged."""
+        ledger = self.ledger
+        entries = [ledger.entry(queued.sequence) for queued in ledger.pending()]
+        return [(entry, ledger.queue.checked(entry, self.hasher)) for entry in entries]
+
+    def _waiting_rows(self) -> Tally:
+        return self.hasher.tally(batch for _, batches in self._waiting() for batch in batches)
+
+    def _flush(self) -> Receipt:
+        keys = list[str]()
         with warnings.catch_warnings():  # the queue keeps rows without the names of columns
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            self._forget(queue.batches(), self.ledger.rows.remove_reserved)
-        self.waiting.subtract(self.removed.ids)
-        queue.clear()
-        return self.finish("forget", self._rows_request(), keys=keys, waiting=0)
+            for entry, batches in self._waiting():
+                keys += entry.keys
+                for held in self._taken(batches, False, request=entry.sequence):
+                    self.model.forget(*held[:3])
+        self.ledger.queue.clear()
+        return self.finish("forget", self._request(self.removed), keys=tuple(keys), waiting=0)
 
     def cancel(self, which: int | str) -> Receipt:
         """Take a request out of the queue, by its number or its key."""
-        queue, taken = self.ledger.queue, Tally()
-        pending = self.ledger.pending()
-        queued = next((q for q in pending if which in (q.sequence, q.key)), None)
-        if queued is None:
-            waiting = ", ".join(str(q.sequence) for q in pending) or "none"
+        taken = Tally()
+        found = (entry for entry, _ in self._waiting() if which in (entry.sequence, *entry.keys))
+        entry = next(found, None)
+        if entry is None:
+            waiting = ", ".join(map(str, self.ledger.queue.numbers())) or "none"
             raise StoreError(
                 f"No request {which!r} waits in the queue. Their numbers: {waiting}. Nothing was "
                 "changed."
             )
-        entry = queue.check(queued, self.hasher)
-        batches, release = queue.batches(queued.sequence), self.ledger.rows.release
-        for _ in self._taken(batches, release, into=taken):
+        batches = self.ledger.queue.checked(entry, self.hasher)
+        for _ in self._taken(batches, into=taken, request=entry.sequence):
             pass
-        self.waiting.subtract(taken.ids)
-        queue.clear(queued.sequence)
-        wait = self.before.waiting - taken.rows
-        said = {"keys": entry.keys, "rows": taken.rows, "subject": f"entry {queued.sequence}"}
-        self.note("cancel", entry.request, waiting=wait, **said)
+        self._put([record._replace(request=0) for record in self.records])
+        self.ledger.queue.clear(entry.sequence)
+        said = {"keys": entry.keys, "rows": taken.rows, "classes": dict(taken.classes)}
+        said |= {"subject": f"entry {entry.sequence}", "waiting": self.before.waiting - taken.rows}
+        self.note("cancel", entry.request, **said)
         return self.commit()

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from traceless.exceptions import StoreError
 from traceless.store.entries import Entry
 from traceless.store.folder import Folder
-from traceless.store.ids import Found
 from traceless.store.merkle import Tree
 from traceless.store.opening import log_is_empty, open_ledger
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
 
 if TYPE_CHECKING:
+    from traceless.store.people import Found
     from traceless.store.verification import Verification
 
 
@@ -123,13 +123,13 @@ class StoreReader:
                 sequence=last.sequence,
                 time=last.time,
                 rows=last.held,
-                classes=ledger.class_counts(),
+                classes=last.totals,
                 unknown=last.unknown,
                 waiting=last.waiting,
                 digest=last.digest_after,
                 root=last.root_after,
                 hash=last.hash,
-                has_secret=last.alive is not None,
+                has_secret=last.records is not None,
                 has_model=last.generation is not None,
                 size=self._folder.size(),
                 log_emptied=log_is_empty(self._folder.ledger),
@@ -166,7 +166,7 @@ class StoreReader:
             return Receipt.of(entry, ledger.document, ledger.proof(entry.sequence))
 
     def find(self, name: str | int) -> Found:
-        """How many rows of an id are held, wait and were forgotten.
+        """How many rows of an id are held and wait, and whether it is on the suppression list.
 
         Parameters
         ----------
@@ -186,8 +186,9 @@ class StoreReader:
                     "The secret of this store was destroyed, and with it all that could tell ids "
                     "apart."
                 )
-            hashed = RowHasher.of(secret, ledger.origin).id_hash(name)
-            return ledger.find(hashed) if hashed else Found(0, 0, 0, ())
+            hashed = RowHasher.of(secret, ledger.origin).name_of(name)
+            listed = self._folder.suppression(ledger.last())
+            return ledger.find(hashed, listed.until(hashed))
 
     def head(self) -> str:
         """A few lines that identify the whole history, to be kept or published elsewhere.

@@ -205,7 +205,7 @@ def _steps(receipt: Receipt) -> Iterable[str]:
     )
 
 
-_DESTROYED = {"secret": "the secret of "}
+_DESTROYED = {"secret": "the secret of ", "suppression": "the suppression list of "}
 _INSTALL = "pip install '.[cli]'"
 
 

@@ -1,22 +1,20 @@
 """Row digests: rows are recognised by keyed hashes, and are not kept.
 
-    digest(row)  = BLAKE2b-128, keyed, of (width, label | targets, values, weight)
-    id(row)      = BLAKE2b-128, keyed, of the text that the user knows the row by, if any
-    lanes(rows)  = Σ h(digest, id)  (`row_lanes`)
+    digest(row)  = BLAKE3-128, keyed, of (width, label | targets), values, weight
+    name(id)     = BLAKE3-128, keyed, of the text that the user knows the row by, if any
 
 Values, targets and weights are float64, little-endian, with one zero. Labels carry their type, so
 that 1, "1" and True differ. Rows of weight 0 do not count. Without the key nobody can test whether
-a row is among the digests, or an id among the ids. Sums commute and can be undone, so each change
-adds to the lanes and subtracts from them.
+a row is among the digests, or an id among the names. Each purpose has a key of its own, which is
+derived from the secret.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -26,22 +24,17 @@ from sklearn.utils.validation import column_or_1d
 
 from traceless.exceptions import StoreError
 from traceless.features.grid import dense_rows
-from traceless.knowledge.fingerprint import Lanes
+from traceless.knowledge.fingerprint import blake3, hashes
 from traceless.knowledge.responses import Classes
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.store.row_lanes import lanes_of, lanes_text, no_lanes
+from traceless.store.folder import SECRET_BYTES
+from traceless.store.people import SIZE, HeldId
+from traceless.store.queue import SAFE_ROWS
 
-SECRET_BYTES = 32
-SIZE = 16  # bytes of a digest
 _CHUNK = 2**14  # rows made dense at a time
 
-Counted = tuple[bytes, bytes, int]  # the digest of a row, its id, and how often it is held
 RowBatch = tuple[Any, ...]  # X, y, sample_weight, and ids if there are any, as the caller gave them
 Given = tuple[Any, Any, Any, Any]  # all four, or batches in place of X
-
-
-class HashedId(bytes):
-    """The keyed hash of an id, as the queue keeps it; empty for a row without one."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +45,24 @@ class RowDigests:
     ----------
     digests : list of bytes
         Empty if there is no secret.
-    ids : list of bytes
+    names : list of bytes
         As many: the keyed hash of the id of each row, empty for a row without one.
     places : ndarray of int
         Positions, in the batch, of the rows with positive weight.
     classes : dict
         Rows of each class, by the text of its label; empty for regressions.
+    different : dict
+        Digests of different rows of each class, or of all of a regression: `SAFE_ROWS` of them if
+        there are so many.
     length, width : int
         Rows, with those of weight 0, and columns.
     """
 
     digests: list[bytes]
-    ids: list[bytes]
+    names: list[bytes]
     places: NDArray[np.intp]
     classes: dict[str, int]
+    different: dict[str, set[bytes]]
     length: int
     width: int
 
@@ -73,7 +70,7 @@ class RowDigests:
         """Ids of the rows with positive weight as ids of all rows of the batch."""
         found = [b""] * self.length
         for place, one in zip(self.places.tolist(), ids, strict=True):
-            found[place] = one
+            found[place] = HeldId(one)
         return found
 
 
@@ -107,21 +104,35 @@ class RowHasher:
         rounded_weights(weight, n)  # raises if they cannot be weights
         weights = np.ones(n) if weight is None else np.broadcast_to(np.asarray(weight, float), n)
         places = np.flatnonzero(weights)
-        columns, counts, starts = weights[:, None], {}, [None] * len(places)
+        columns, members = weights[:, None], {"": np.arange(len(places))}
+        starts = np.zeros((len(places), SIZE), dtype=np.uint8)
         if self.classifies:
             classes = Classes(column_or_1d(y)[places], None)
-            for label, members in zip(classes.names, classes.members(), strict=True):
-                counts[text_of(label)] = len(members)
-                start = self._start(width, f"{type(label).__name__} {label!a}")
-                for i in members.tolist():
-                    starts[i] = start
+            labels = list(zip(classes.names, classes.members(), strict=True))
+            members = {text_of(label): some for label, some in labels}
+            for label, some in labels:
+                starts[some] = self._start(width, f"{type(label).__name__} {label!a}")
         else:
             targets = np.asarray(y, dtype=np.float64).reshape(n, -1)
             columns = np.column_stack([targets, weights])
-            starts = [self._start(width, f"targets {targets.shape[1]}")] * len(places)
-        digests = [] if self.secret is None else _digests(X, columns, places, starts)
-        hashed = self._ids(ids, n, places)
-        return RowDigests(digests, hashed, places, counts, n, width)
+            starts[:] = self._start(width, f"targets {targets.shape[1]}")
+        counts = {label: len(some) for label, some in members.items()} if self.classifies else {}
+        digests = [] if self.secret is None else self._digests(X, columns, places, starts)
+        different = {label: _different(digests, some) for label, some in members.items()}
+        return RowDigests(digests, self._names(ids, n, places), places, counts, different, n, width)
+
+    def _digests(
+        self, X: Any, columns: Any, places: NDArray[np.intp], starts: NDArray[np.uint8]
+    ) -> list[bytes]:
+        digests = list[bytes]()
+        for first in range(0, len(places), _CHUNK):
+            at = places[first : first + _CHUNK]
+            table = np.column_stack([dense_rows(X, at), columns[at]]) + 0.0  # -0.0 becomes 0.0
+            raw = np.ascontiguousarray(table, dtype="<f8").view(np.uint8)
+            whole = np.concatenate([starts[first : first + _CHUNK], raw], axis=1)
+            rows = whole.view(f"V{whole.shape[1]}")[:, 0].tolist()
+            digests += hashes(rows, self._keys["row"], SIZE)
+        return digests
 
     def tally(self, batches: Iterable[RowBatch]) -> Tally:
         """The rows of batches, counted."""
@@ -130,27 +141,29 @@ class RowHasher:
             tally.add(self(batch))
         return tally
 
-    def id_hash(self, name: Any) -> bytes:
+    def name_of(self, given: Any) -> bytes:
         """The keyed hash of an id; nothing for None and the empty text.
 
         Parameters
         ----------
-        name : str, int, HashedId or None
+        given : str, int, HeldId or None
             A whole number is its decimal digits.
         """
-        if isinstance(name, HashedId):
-            return name
-        if isinstance(name, bool | np.bool_) or not isinstance(name, str | int | np.integer | None):
+        if isinstance(given, HeldId):
+            return given
+        if isinstance(given, bool | np.bool_) or not isinstance(
+            given, str | int | np.integer | None
+        ):
             raise ValueError(
                 "The id of a row must be a text or a whole number, or None for a row without one; "
-                f"got {name!r}. Nothing was changed."
+                f"got {given!r}. Nothing was changed."
             )
-        if name is None or name == "":
+        if given is None or given == "":
             return b""
-        return bytes(self._hash(str(name), person=b"traceless id 001").digest())
+        return self._keyed("id", str(given).encode())
 
-    def _ids(self, ids: Any, n: int, places: NDArray[np.intp]) -> list[bytes]:
-        """The hashes of the ids of rows with positive weight."""
+    def _names(self, ids: Any, n: int, places: NDArray[np.intp]) -> list[bytes]:
+        """The names of the ids of rows with positive weight."""
         if self.secret is None:
             return []
         if ids is None:
@@ -159,26 +172,33 @@ class RowHasher:
             raise ValueError(
                 f"ids must be one for each of the {n} rows, got {len(ids)}. Nothing was changed."
             )
-        given = list(ids)  # a Series would count by its index
-        names = [given[i] for i in places.tolist()]
+        every = list(ids)  # a Series would count by its index
+        given = [every[i] for i in places.tolist()]
         try:
-            kinds = {(type(name), name) for name in names}  # 1, 1.0 and True are equal
+            kinds = list({(type(one), one) for one in given})  # 1, 1.0 and True are equal
         except TypeError:  # a list, say
-            return [self.id_hash(name) for name in names]
-        known = {(kind, name): self.id_hash(name) for kind, name in kinds}
-        return [known[type(name), name] for name in names]
+            return [self.name_of(one) for one in given]
+        if {kind for kind, _ in kinds} <= {str, int}:  # many at once
+            texts = (str(one).encode() for _, one in kinds)
+            named = dict(zip(kinds, hashes(texts, self._keys["id"], SIZE), strict=True))
+            named[str, ""] = b""
+        else:
+            named = {(kind, one): self.name_of(one) for kind, one in kinds}
+        return [named[type(one), one] for one in given]
 
-    def request(self, *what: Any) -> str | None:
-        """Keyed hash by which a request is recognised; None without a secret."""
+    def request(self, *what: Tally | str) -> str | None:
+        """Keyed hash by which a request is recognised; None without a secret.
+
+        Rows count in any order, and without their ids: who was forgotten is not to be found by it.
+        """
         if self.secret is None:
             return None
-        return str(self._hash(" ".join(map(str, what)), person=b"traceless asks 1").hexdigest())
+        parts = [one.encode() if isinstance(one, str) else one.in_order() for one in what]
+        return self._keyed("request", b"".join(b"%d " % len(p) + p for p in parts)).hex()
 
-    def queued(self, classes: str, content: bytes) -> str:
+    def queued(self, content: bytes) -> str:
         """Keyed hash of the rows that wait, in the bytes in which they are kept."""
-        hashed = self._hash(f"{classes}\0", person=b"traceless queue1", size=32)
-        hashed.update(content)
-        return str(hashed.hexdigest())
+        return self._keyed("queue", content, 32).hex()
 
     def check_secret(self, expected: str) -> None:
         """Raise if the secret is not the one with this hash, with which the store was made."""
@@ -188,48 +208,37 @@ class RowHasher:
                 "secret from a backup."
             )
 
-    def _start(self, width: int, label: str) -> Any:
-        """The hash of what the rows of one class have in common."""
-        return self._hash(f"{width} {label}\0", person=b"traceless row 01")
+    @cached_property
+    def _keys(self) -> dict[str, bytes]:
+        """The keys of all purposes."""
+        root = self.secret or bytes(SECRET_BYTES)
+        purposes = ("row", "start", "id", "request", "queue")
+        return {
+            what: blake3(root).update(b"traceless 1 " + what.encode()).digest() for what in purposes
+        }
 
-    def _hash(self, text: str, person: bytes, size: int = SIZE) -> Any:
-        key = self.secret or b""
-        return hashlib.blake2b(text.encode(), digest_size=size, key=key, person=person)
+    def _keyed(self, purpose: str, content: bytes, size: int = SIZE) -> bytes:
+        found: bytes = blake3(self._keys[purpose]).update(content).digest(size)
+        return found
+
+    def _start(self, width: int, label: str) -> NDArray[np.uint8]:
+        """What the rows of one class have in common."""
+        return np.frombuffer(self._keyed("start", f"{width} {label}".encode()), np.uint8)
 
 
-def _digests(X: Any, columns: Any, places: NDArray[np.intp], starts: list[Any]) -> list[bytes]:
-    """Finish the hash of each row with its values; `starts` has the hash of what comes before."""
-    digests = []
-    for first in range(0, len(places), _CHUNK):
-        at = places[first : first + _CHUNK]
-        table = np.column_stack([dense_rows(X, at), columns[at]]) + 0.0  # -0.0 becomes 0.0
-        rows = table.astype("<f8", copy=False).view(f"V{table.shape[1] * 8}")[:, 0].tolist()
-        for row, start in zip(rows, starts[first : first + _CHUNK], strict=True):
-            h = start.copy()
-            h.update(row)
-            digests.append(h.digest())
-    return digests
+def _different(digests: list[bytes], members: NDArray[np.intp]) -> set[bytes]:
+    """So many different ones of some digests as make them safe, or all there are."""
+    found = set[bytes]()
+    for i in members if digests else ():
+        found.add(digests[i])
+        if len(found) >= SAFE_ROWS:
+            break
+    return found
 
 
 def text_of(label: Any) -> str:
     """A label as a name in JSON."""
     return label.decode(errors="backslashreplace") if isinstance(label, bytes) else str(label)
-
-
-def counted_lanes(counted: list[Counted]) -> tuple[Lanes, int]:
-    """Lanes and number of rows that are counted."""
-    counts = [n for _, _, n in counted]
-    once = counts.count(1) == len(counts)
-    weights = None if once else np.array(counts, np.int64).astype(np.uint16)
-    lanes = lanes_of([d for d, _, _ in counted], [one for _, one, _ in counted], weights)
-    return lanes, sum(counts)
-
-
-def chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    """Rows in lists of a moderate length."""
-    left = iter(rows)
-    while some := list(islice(left, _CHUNK)):
-        yield some
 
 
 def row_batches(
@@ -263,48 +272,42 @@ def row_batches(
 
 @dataclass
 class Tally:
-    """How many rows were counted, of which classes, and the hashes over them.
+    """How many rows were counted, of which classes, and which.
 
     Parameters
     ----------
     rows : int
-    classes, ids : Counter
-        Rows of each class, and of each id that the store holds them by.
-    lanes : ndarray of uint16
-        Of the rows under the ids that the store holds them by.
-    asked : ndarray of uint16
-        Of the rows under the ids that the caller gave.
-    named : bool
-        Whether the caller gave an id with any row.
+    classes : Counter
+        Rows of each class.
+    different : dict
+        Digests of some different rows of each class.
+    digests : list of bytes
+        Of all rows, many in each.
     """
 
     rows: int = 0
     classes: Counter[str] = field(default_factory=Counter)
-    ids: Counter[bytes] = field(default_factory=Counter)
-    lanes: Lanes = field(default_factory=no_lanes)
-    asked: Lanes = field(default_factory=no_lanes)
-    named: bool = False
+    different: dict[str, set[bytes]] = field(default_factory=lambda: defaultdict(set))
+    digests: list[bytes] = field(default_factory=list)
 
-    def add(self, rows: RowDigests, held_as: list[bytes] | None = None) -> None:
-        """Count the rows of a batch; `held_as` has the ids that they were found under."""
+    def add(self, rows: RowDigests) -> None:
+        """Count the rows of a batch."""
         self.rows += len(rows.places)
         self.classes.update(rows.classes)
-        self.named |= any(rows.ids)
-        self.ids.update(rows.ids if held_as is None else held_as)
-        asked = lanes_of(rows.digests, rows.ids)
-        same = held_as is None or held_as == rows.ids
-        self.asked += asked
-        self.lanes += asked if held_as is None or same else lanes_of(rows.digests, held_as)
+        for label, some in rows.different.items():
+            self.different[label] |= some
+        self.digests.append(b"".join(rows.digests))
 
-    def add_counted(self, counted: list[Counted]) -> None:
-        """Add rows of another store to the hashes; number and classes are counted elsewhere."""
-        lanes, _ = counted_lanes(counted)
-        self.lanes += lanes
-        self.asked += lanes
-        self.named |= any(one for _, one, _ in counted)
-        for _, one, n in counted:
-            self.ids[one] += n
+    def are_enough(self) -> bool:
+        """Whether so many different rows of each class can be forgotten without being revealed."""
+        if any(self.digests):
+            return min(map(len, filter(None, self.different.values())), default=0) >= SAFE_ROWS
+        return min(filter(None, self.classes.values()), default=self.rows) >= SAFE_ROWS
 
-    def __str__(self) -> str:
-        """The rows as the caller named them, by which a request is recognised."""
-        return f"{self.rows} {lanes_text(self.asked)}"
+    def in_order(self) -> bytes:
+        """The digests of all rows, whatever order they came in."""
+        table = np.frombuffer(b"".join(self.digests), dtype="<u8").reshape(-1, 2)
+        order = np.argsort(table[:, 0])
+        if (np.diff(table[order, 0]) == 0).any():  # equal rows, at most
+            order = np.lexsort((table[:, 1], table[:, 0]))
+        return bytes(table[order].tobytes())

@@ -15,11 +15,6 @@ from traceless.exceptions import StoreError
 
 VERSION = 1
 APPLICATION = 0x74524143
-ROW_TABLES = (
-    """CREATE TABLE alive (digest BLOB NOT NULL, id BLOB NOT NULL, count INTEGER NOT NULL,
-    queued INTEGER NOT NULL, PRIMARY KEY (digest, id)) WITHOUT ROWID""",
-    "CREATE TABLE sums (name TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
-)
 _TRIGGERS = tuple(
     f"CREATE TRIGGER no_{verb.lower()}_of_{table} BEFORE {verb} ON {table} "
     f"BEGIN SELECT RAISE(ABORT, '{table} are kept as they are'); END"
@@ -33,15 +28,16 @@ SCHEMA = (
     """CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL,
     PRIMARY KEY (level, place)) WITHOUT ROWID""",
     "CREATE TABLE heads (size INTEGER PRIMARY KEY, note TEXT NOT NULL)",
-    *ROW_TABLES,
-    """CREATE TABLE ids (id BLOB NOT NULL, sequence INTEGER NOT NULL, added INTEGER NOT NULL,
-    removed INTEGER NOT NULL, waiting INTEGER NOT NULL, PRIMARY KEY (id, sequence))
-    WITHOUT ROWID""",
-    "CREATE TABLE classes (label TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID",
-    """CREATE TABLE requests (key TEXT PRIMARY KEY, kind TEXT NOT NULL, rows INTEGER NOT NULL,
-    request TEXT, sequence INTEGER NOT NULL) WITHOUT ROWID""",
-    """CREATE TABLE queue (sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, key TEXT,
-    rows INTEGER NOT NULL, classes TEXT NOT NULL, content BLOB NOT NULL)""",
+    """CREATE TABLE rows (digest BLOB NOT NULL, id BLOB NOT NULL, entry INTEGER NOT NULL,
+    request INTEGER NOT NULL, count INTEGER NOT NULL,
+    PRIMARY KEY (digest, id, entry, request)) WITHOUT ROWID""",
+    "CREATE INDEX waiting ON rows (request) WHERE request > 0",
+    """CREATE TABLE people (name BLOB PRIMARY KEY, id BLOB NOT NULL UNIQUE,
+    rows INTEGER NOT NULL) WITHOUT ROWID""",
+    "CREATE TABLE sums (content BLOB NOT NULL)",
+    """CREATE TABLE requests (key TEXT PRIMARY KEY, first INTEGER NOT NULL,
+    latest INTEGER NOT NULL) WITHOUT ROWID""",
+    "CREATE TABLE queue (sequence INTEGER PRIMARY KEY, content BLOB NOT NULL)",
     *_TRIGGERS,
 )
 

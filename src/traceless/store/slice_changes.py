@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceless.exceptions import NotLearnedError
+from traceless.exceptions import AlreadyLearnedError, NotLearnedError
 from traceless.knowledge.sums import Knowledge
-from traceless.store.change import Change
 from traceless.store.entries import UNDO, check_text
 from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.receipts import Receipt
+from traceless.store.row_changes import RowChanges
+from traceless.store.row_table import Record, lanes_of
 
 
-class SliceChanges(Change):
+class SliceChanges(RowChanges):
     """Changes of slices."""
 
     def merge(self, other: Any, name: str | None, again: bool) -> Receipt:
@@ -24,8 +25,21 @@ class SliceChanges(Change):
             if self._known:
                 return self._first_answer("merge", source.rows, request)
             what = source.knowledge if source.estimator is None else source.estimator
+            if not again and self._not_to_come_back([name for _, name, _ in source.counted]):
+                raise AlreadyLearnedError(
+                    "It has rows of ids whose last row was forgotten here on request, or waits to "
+                    "be. To learn them all the same use again=True (--again). Nothing was changed."
+                )
             self._merge(what, name, again)
-            self.ledger.rows.add_counted(source.count_into(self.added))
+            counts = [n for *_, n in source.counted]
+            ids = self._ids([name for _, name, _ in source.counted])
+            rows = zip(source.counted, ids, strict=True)
+            records = [Record(row[0], one, self._number) for row, one in rows]
+            self.ledger.rows.put(records, counts)
+            self.records_sum += lanes_of(records, counts)
+            for one, n in zip(ids, counts, strict=True):
+                self.people[one] += n
+            source.count_into(self.added)
             self.unknown += source.unknown
             return self.finish("merge", request, subject=name)
 
@@ -37,12 +51,12 @@ class SliceChanges(Change):
                 return self._first_answer("forget", source.rows, request)
             self._check_merged(source, request)
             self._merge(-source.knowledge, name, again=False)
-            counted = source.count_into(self.removed)
-            each = [row for *row, n in counted for _ in range(n)]
-            lost, _ = self.ledger.rows.remove([d for d, _ in each], [i for _, i in each])
-            if lost:
+            source.count_into(self.removed)
+            each = [row for *row, n in source.counted for _ in range(n)]
+            missing = self._take([digest for digest, _ in each], [name for _, name in each])[0]
+            if missing:
                 raise NotLearnedError(
-                    f"{len(lost)} of the {source.rows} rows of the slice are not held here, or "
+                    f"{len(missing)} of the {source.rows} rows of the slice are not held here, or "
                     "wait in the queue. Nothing was changed."
                 )
             self.unknown -= source.unknown

@@ -79,6 +79,7 @@ class Store(StoreReader):
         secret: Any = None,
         shared: bool = False,
         signing_key: Any = None,
+        suppress: str | None = "24 months",
     ) -> Self:
         """Make a store for a model that has learned nothing yet.
 
@@ -101,6 +102,10 @@ class Store(StoreReader):
             The file of an Ed25519 key, as written by ``openssl genpkey -algorithm ed25519``; it
             stays where it is. By default the file named by TRACELESS_SIGNING_KEY, or a new key in
             the folder.
+        suppress : str or None, default="24 months"
+            How long ids stay on the suppression list once all their rows were forgotten, so that
+            they are not learned again with the next table: a number of months, "never" for a list
+            that does not expire, None for no list. The list is about people, too.
 
         Returns
         -------
@@ -108,7 +113,7 @@ class Store(StoreReader):
         """
         from traceless.store.creation import create_store
 
-        create_store(Path(path), estimator, about, secret, shared, signing_key)
+        create_store(Path(path), estimator, about, secret, shared, signing_key, suppress)
         return cls(path, signing_key=signing_key)
 
     # --- changes --------------------------------------------------------------------------
@@ -140,9 +145,10 @@ class Store(StoreReader):
             An idempotency key: a request repeated with its key changes nothing and returns the
             first receipt.
         once : bool, default=False
-            Refuse the rows if an earlier change learned exactly these, and was not undone.
+            Refuse the rows if an earlier change learned exactly these, and was not undone; and
+            rows that are held already under the same id.
         again : bool, default=False
-            Learn also rows of ids whose last row was forgotten, or waits to be.
+            Learn also rows of ids on the suppression list, or whose last row waits to be forgotten.
         dry_run : bool, default=False
             Compute the receipt, unsigned, and change nothing.
 
@@ -226,7 +232,7 @@ class Store(StoreReader):
         Parameters
         ----------
         X, y, sample_weight, ids
-            All rows of the last `learn`, in any form that it takes and any order.
+            All rows of the last `learn`, in any form that it takes and any order; ids if given.
         key, dry_run
             As for `learn`.
 
@@ -274,6 +280,7 @@ class Store(StoreReader):
         new: tuple[Any, ...],
         *,
         whole: bool = False,
+        again: bool = False,
         key: str | None = None,
         dry_run: bool = False,
     ) -> Receipt:
@@ -287,7 +294,7 @@ class Store(StoreReader):
             with them.
         whole : bool, default=False
             As for `forget`.
-        key, dry_run
+        again, key, dry_run
             As for `learn`.
 
         Returns
@@ -299,7 +306,7 @@ class Store(StoreReader):
 
         (before,), (after,) = row_batches([old], None, None), row_batches([new], None, None)
         with self._writing(key, dry_run) as writer:
-            return writer.correct(before, after, False, whole)
+            return writer.correct(before, after, False, whole, again)
 
     def merge(
         self,
@@ -322,7 +329,8 @@ class Store(StoreReader):
         name : str, optional
             A name for the slice; by default its digest identifies it.
         again : bool, default=False
-            Merge it even if it was merged before: its rows then count twice.
+            Merge it even if it was merged before: its rows then count twice. And even if it has
+            rows of ids that `learn` would refuse.
         key, dry_run
             As for `learn`.
         """
@@ -330,19 +338,20 @@ class Store(StoreReader):
             return writer.merge(other, name, again)
 
     def destroy(self, what: str, *, key: str | None = None, dry_run: bool = False) -> Receipt:
-        """Destroy the secret or the model for good.
+        """Destroy the secret, the model or the suppression list for good.
 
         Parameters
         ----------
-        what : {"secret", "model"}
+        what : {"secret", "model", "suppression"}
             "secret": the digests of the rows, and the key without which the hashes in the ledger
             tell nothing about any row. The model stays: it can still learn, and forget whole
-            slices. "model": the model and the digests; the ledger stays.
+            slices. "model": the model and the digests; the ledger stays. "suppression": the list of
+            those who are not to be learned again; people who are forgotten later begin a new one.
         key, dry_run
             As for `learn`.
         """
-        if what not in ("secret", "model"):
-            raise ValueError(f"destroy takes 'secret' or 'model', got {what!r}.")
+        if what not in ("secret", "model", "suppression"):
+            raise ValueError(f"destroy takes 'secret', 'model' or 'suppression', got {what!r}.")
         with self._writing(key, dry_run) as writer:
             return writer.destroy(what)
 

@@ -13,21 +13,21 @@ import numpy as np
 from traceless.estimators import loading
 from traceless.exceptions import StoreError
 from traceless.files import saving
+from traceless.knowledge.fingerprint import to_bytes
 from traceless.store import chain
 from traceless.store.chain import Chain, require
 from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
-from traceless.store.ids import hash_of_lines
 from traceless.store.kept import Kept, check_continued, public_key_of
-from traceless.store.ledger import Ledger, Request
+from traceless.store.ledger import Ledger
 from traceless.store.lock import no_writer
 from traceless.store.opening import log_is_empty, open_ledger
 from traceless.store.receipts import Receipt
-from traceless.store.row_digests import Given, RowBatch, RowHasher, Tally, row_batches
-from traceless.store.row_lanes import lanes_text, no_lanes
+from traceless.store.row_digests import Given, RowBatch, RowHasher, row_batches
+from traceless.store.row_table import lanes_text, no_lanes
 
 _CHECKS = (
-    *("ledger", "chain", "signatures", "requests", "rows", "ids", "queue", "secret"),
+    *("ledger", "chain", "signatures", "requests", "rows", "queue", "secret", "suppression"),
     *("files", "log"),
 )
 # errors that a forged value may lead to: they are reported as damage
@@ -181,9 +181,6 @@ class Auditor:
         return "the file is sound"
 
     def _check_chain(self) -> str:
-        counts = {label: n for label, n in self._chain.classes.items() if n}
-        same = counts == self._ledger.class_counts()
-        require(same, "the rows of each class are not the sum of the changes")
         nodes = self._ledger.sql.execute("SELECT level, place, hash FROM nodes")
         same = {(level, place): node for level, place, node in nodes} == self._chain.nodes
         require(same, "the tree that is kept is not that of the entries")
@@ -196,14 +193,9 @@ class Auditor:
         return f"every entry is signed with the key {names}"
 
     def _check_requests(self) -> str:
-        ledger, said = self._ledger, self._chain.requests
-        latest = {key: entry.sequence for key, (_, entry) in said.items()}
-        found = {request.key: request for request in ledger.requests()}
-        same = {key: request.sequence for key, request in found.items()} == latest
-        require(same, "the keys of requests are not those of the entries")
-        for key, (first, _) in said.items():
-            same = found[key][1:4] == Request.of(key, first)[1:4]
-            require(same, f"the request {key!r} is not that of entry {first.sequence}")
+        found = {key: both for key, *both in self._ledger.sql.execute("SELECT * FROM requests")}
+        said = {key: list(both) for key, both in self._chain.requests.items()}
+        require(found == said, "the keys of requests are not those of the entries")
         return f"{len(said)} keys of requests are those of the entries"
 
     def _check_rows(self) -> str:
@@ -212,38 +204,40 @@ class Auditor:
         known = last.held - last.unknown
         require(rows == known, f"{rows} rows have a digest, and {known} should")
         found = lanes_text(lanes)
-        names = [name for (name,) in ledger.sql.execute("SELECT name FROM sums")]
-        require(names in ([], ["alive"]), "a sum is kept that no change could leave")
-        kept = lanes_text(ledger.rows.kept_lanes())
-        require(kept == found, "the sum that is kept is not that of the digests")
-        same = found == (last.alive or lanes_text(no_lanes()))
-        require(same, "the sum over the digests is not that of the latest entry")
-        return f"{rows} digests have the sum {last.alive}"
-
-    def _check_ids(self) -> str:
-        ledger = self._ledger
-        found = {n: hash_of_lines(lines) for n, lines in ledger.ids.lines()}
-        require(found == self._chain.ids, "what happened to ids is not what entries say")
-        return f"{len(found)} changes with ids are as their entries say"
+        kept = [row[0] for row in ledger.sql.execute("SELECT content FROM sums")]
+        zero = [to_bytes(no_lanes())]
+        require(
+            (kept or zero) == [to_bytes(lanes)], "the sum that is kept is not that of the records"
+        )
+        same = found == (last.records or lanes_text(no_lanes()))
+        require(same, "the sum over the records is not that of the latest entry")
+        return f"{rows} rows, and the people they are of, have the sum {last.records}"
 
     def _check_queue(self) -> str:
-        waiting: Counter[tuple[bytes, bytes]] = Counter()
-        ledger, hasher = self._ledger, self._hasher()
-        for batch in ledger.queue.batches():
-            rows = hasher(batch)
-            waiting.update(zip(rows.digests, rows.ids, strict=True))
-        same = waiting == ledger.rows.reserved()
-        require(same, "the rows in the queue are not those that are reserved")
-        pending = ledger.pending()
-        queued = {q.sequence: (q.key, q.rows) for q in pending}
-        same = queued == self._chain.waiting
-        require(same, "the requests in the queue are not those of the entries")
-        for request in pending:
-            ledger.queue.check(request, hasher)
-        return f"{waiting.total()} rows wait to be forgotten"
+        ledger, hasher, waiting = self._ledger, self._hasher(), self._chain.waiting
+        require(ledger.queue.numbers() == list(waiting), "other requests wait than entries say")
+        rows = Counter[tuple[bytes, bytes, int]]()
+        for number in waiting:
+            for batch in ledger.queue.checked(ledger.entry(number), hasher):
+                found = hasher(batch)
+                rows.update(
+                    (*pair, number) for pair in zip(found.digests, found.names, strict=True)
+                )
+        query = (
+            "SELECT digest, id, request, sum(count) FROM rows WHERE request > 0 GROUP BY 1, 2, 3"
+        )
+        kept = {(digest, one, n): count for digest, one, n, count in ledger.sql.execute(query)}
+        require(rows == kept, "the rows in the queue are not those that are reserved")
+        return f"{rows.total()} rows wait to be forgotten"
+
+    def _check_suppression(self) -> str:
+        last = self._ledger.last()
+        if last.suppression is None:
+            return "there is no list"
+        return f"{len(self._folder.suppression(last))} people are on the list, which entries name"
 
     def _check_secret(self) -> str:
-        if self._ledger.last().alive is None:
+        if self._ledger.last().records is None:
             return "it was destroyed"
         self._hasher().check_secret(self._ledger.origin["secret"])
         return "it is that of this store"
@@ -292,21 +286,22 @@ class Auditor:
 
     def _check_rows_given(self, batches: Iterable[RowBatch]) -> Iterator[Check]:
         """Fit a model from scratch, and compare digest, root and digests of the rows."""
-        last, tally, hasher = self._ledger.last(), Tally(), self._hasher()
+        last, hasher = self._ledger.last(), self._hasher()
+        given = Counter[tuple[bytes, bytes]]()
 
         def counted() -> Iterator[RowBatch]:
             for batch in batches:
-                tally.add(hasher(batch))
+                rows = hasher(batch)
+                given.update(zip(rows.digests, rows.names, strict=False))
                 yield batch
 
         yield from _compare(_fit_from_scratch(self._ledger.origin, counted()), last, "refit")
-        if last.alive is not None and not last.unknown:
-            if tally.named:
-                ok = lanes_text(tally.lanes) == last.alive
-            else:  # rows are known without their ids
-                ok = lanes_text(tally.lanes) == lanes_text(self._ledger.rows.lanes_without_ids())
-            said = "have" if ok else "do not have"
-            yield Check("digests", ok, f"these rows {said} the digests that are kept here")
+        if last.records is not None and not last.unknown:
+            named, held = any(name for _, name in given), Counter[tuple[bytes, bytes]]()
+            for digest, name, n in self._ledger.rows.named():  # rows may be known without their ids
+                held[digest, name if named else b""] += n
+            said = "have" if held == given else "do not have"
+            yield Check("digests", held == given, f"these rows {said} the digests that are kept")
 
     def _hasher(self) -> RowHasher:
         return RowHasher.of(self._folder.secret(self._ledger.last()), self._ledger.origin)

@@ -13,26 +13,32 @@ class Writer(QueueChanges, SliceChanges):
     """One change of a store, of any kind."""
 
     def destroy(self, what: str) -> Receipt:
-        """Destroy the secret or the model; digests and ids go with either."""
+        """Destroy the secret or the model, and all rows and people; or the suppression list."""
         if self._known:
             return self._first_answer("destroy", 0, what)
-        if self.secret is None if what == "secret" else self.before.generation is None:
-            raise StoreError(f"The {what} of this store was destroyed before. Nothing was changed.")
-        if self.before.waiting:
+        last = self.before
+        there = {"model": last.generation, "secret": self.secret, "suppression": last.suppression}
+        if there[what] is None:
+            raise StoreError(
+                f"The {what} of this store was destroyed before, or is not there. Nothing was "
+                "changed."
+            )
+        no_list = {"suppression": None, "suppression_sha256": None}
+        if what == "suppression":
+            return self.finish("destroy", what, subject=what, **no_list)
+        if last.waiting:
             raise StoreError(
                 "Requests wait in the queue, and could then never be met: flush them first. "
                 "Nothing was changed."
             )
         self.ledger.rows.clear()
-        self.ledger.ids.clear()
-        self.emptied, removed = True, 0
-        if what == "secret":
+        self.emptied = True
+        if what == "secret":  # without it nobody can be found on the list
             self.secret = None
-        else:
-            self.model, self.cached, self.unknown = None, None, 0
-            self.removed.classes.update(self.ledger.class_counts())
-            removed = self.before.held
-        return self.finish("destroy", what, subject=what, removed=removed)
+            return self.finish("destroy", what, subject=what, **no_list)
+        self.model, self.cached, self.unknown = None, None, 0
+        self.removed.classes.update(last.totals)
+        return self.finish("destroy", what, subject=what, removed=last.held)
 
     def new_key(self, key: SigningKey, keep: bool) -> Receipt:
         """Hand over to another key, which is kept in the folder or elsewhere."""

@@ -1,0 +1,36 @@
+// The Cholesky factor of a margin set that points enter and leave.
+//
+//     RᵀR = A = K_MM + ρ 11ᵀ,   R upper triangular, its rows contiguous in memory
+//
+// The bordered system (Karasuyama & Takeuchi 2009, eq. 7)  [K_MM 1; 1ᵀ 0] [x; t] = [v; q]  is  A x + (t - ρq) 1 = v,
+// 1ᵀx = q, so two solves with A answer it. ρ11ᵀ changes nothing where 1ᵀx is given, and makes a positive definite
+// matrix of K_MM where that is singular along 1 only, as with linear kernels. R⁻ᵀv and R⁻ᵀ1 are kept as two further
+// columns while points come and go: half of the solves of a step.
+#pragma once
+
+#include "core.h"
+
+const double SOUND = 1e-14;  // a pivot below this part of its diagonal belongs to a dependent point
+
+// The upper triangle of A ← R; false at the first pivot that is not above this part of its diagonal. Each entry loses
+// its products one after the other, in the order of the rows: its bits are the same on every machine.
+bool cholesky(double *A, int64_t stride, int64_t n, double sound);
+
+struct Factor {
+  int k = 0, room = 0;
+  double rho = 1;
+  std::vector<double> R;                                 // room rows of as many columns
+  std::vector<double> v, ones, x, size, column, scratch;  // R⁻ᵀv, R⁻ᵀ1; a solution, and its terms before they cancel
+
+  double *row(int i) { return &R[size_t(i) * room]; }
+  void reserve(int members);
+  void resize(int members);
+  void forget();                          // what is of members that were, and room for more than a few
+  bool set(const std::vector<double> &A);  // from A, k × k; false where a pivot is unsound
+  void forward(double *a, double *b);     // a ← R⁻ᵀa, and b if there is one
+  void backward(double *a, double *b);    // a ← R⁻¹a
+  bool grow(double diagonal);             // by the point of `column`, already solved forward; false where unsound
+  void extend(double value);              // v by an entry, after `grow`
+  void remove(int place);
+  double solve(double q);                 // x and size from v, ones; returns t
+};
