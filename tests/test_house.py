@@ -105,6 +105,9 @@ BOUNDS = {
     "pages": 26,
     "longest import chain": 15,
 }
+# the record: receipts for a person, vectors, and a test for each row of "who can do what"
+BOUNDS["wheel"] += 125
+BOUNDS["tests"] += 265
 
 
 def test_the_house_does_not_grow_in_silence():

@@ -7,6 +7,7 @@ namespace {
 const double NONE = std::numeric_limits<double>::quiet_NaN();
 const double LARGEST = 1e290;  // kernel value: there must be room for sums
 const int GAP = 16;            // slots that are not used, and yet computed, between some that are
+const int LINES = 64;          // computed at once
 const int WIDE_ROWS = 64;      // columns from which on it is faster to look a value up than to compute it
 
 }  // namespace
@@ -198,12 +199,39 @@ void Gram::values(int slot, const int64_t *others, int64_t m, double *out) {
   } else {
     ::line(kernel, x, B, m, width, out);
   }
+  for (int64_t i = 0; i < m; ++i) check(slot, others[i], out[i]);
+}
+
+// k(x, x) ≥ 0 and k(x, z)² ≤ k(x, x) k(z, z): necessary for a kernel that is positive, not sufficient.
+void Gram::check(int slot, int other, double k) const {
   if (refusal.empty()) return;
-  for (int64_t i = 0; i < m; ++i) {  // k(x, x) ≥ 0 and k(x, z)² ≤ k(x, x) k(z, z): necessary, not sufficient
-    const double a = others[i] == slot ? out[i] : diagonal[slot], b = others[i] == slot ? a : diagonal[others[i]];
-    const double limit = std::max(a, 0.0) * std::max(b, 0.0) * (1 + 1e-6) + 1e-12 * std::max(a * a, b * b);
-    if (a < 0 || b < 0 || out[i] * out[i] > limit) throw std::domain_error(refusal);
+  const double a = other == slot ? k : diagonal[slot], b = other == slot ? a : diagonal[other];
+  const double limit = std::max(a, 0.0) * std::max(b, 0.0) * (1 + 1e-6) + 1e-12 * std::max(a * a, b * b);
+  if (a < 0 || b < 0 || k * k > limit) throw std::domain_error(refusal);
+}
+
+// Computes all lines, each value once, where rows are so wide that this is much faster than line by line.
+void Gram::fill(int threads) {
+  if (!function.is_none() || width < WIDE_ROWS || 8 * int64_t(capacity) * n > memory) return;
+  for (int s = 0; s < n; ++s)
+    if (filled[s]) room(lines[s]);
+  std::vector<double> block(size_t(LINES) * n);
+  for (int first = 0; first < n; first += LINES) {
+    const int last = std::min(n, first + LINES);
+    over_rows(last - first, threads, [&](int64_t begin, int64_t end) {
+      kernel_values(kernel, {&rows[(first + begin) * width], width, 1}, end - begin, {rows.data(), width, 1}, last, width,
+                    &block[begin * last], last);
+    });
+    for (int j = 0; j < last; ++j)
+      for (int i = std::max(j, first); i < last && filled[j]; ++i) {
+        if (!filled[i]) continue;
+        const double k = block[size_t(i - first) * last + j];
+        check(i, j, k);
+        lines[i].values[j] = lines[j].values[i] = k;
+      }
   }
+  for (auto &line : lines) line.whole = bool(line.values), line.seen = placed.size();
+  computed += int64_t(n) * n;
 }
 
 void Gram::add(const std::vector<int> &slots, const std::vector<double> &c, const Runs &runs, double *out) {

@@ -28,6 +28,7 @@ class Gram {
   Gram(const Gram &) = delete;
   void place(In<double, 2> X, In<int64_t, 1> slots);
   void erase(In<int64_t, 1> slots);
+  void fill(int threads);
   int64_t count(double number) const;
 
   // The line of a slot, with values at least for the slots of some runs.
@@ -65,6 +66,7 @@ class Gram {
   double *room(Line &line);
   int64_t most() const { return std::max<int64_t>(4, memory / (8 * std::max(1, capacity))); }
   void compute(int slot, const std::vector<int> &missing, double *out, bool reuse);
+  void check(int slot, int other, double k) const;
 
   Kernel kernel;
   nb::object function;  // of one row and several, for kernels that are not computed here

@@ -1039,6 +1039,7 @@ void bind_path(nb::module_ &m) {
       }, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("place", &Gram::place, nb::call_guard<nb::gil_scoped_release>())
       .def("erase", &Gram::erase, nb::call_guard<nb::gil_scoped_release>())
+      .def("fill", &Gram::fill, nb::call_guard<nb::gil_scoped_release>())
       .def("count", &Gram::count)
       .def("between", &Gram::between, nb::call_guard<nb::gil_scoped_release>())
       .def("combined", &Gram::combined, nb::call_guard<nb::gil_scoped_release>())

@@ -1,3 +1,4 @@
+import errno
 import os
 
 import pytest
@@ -143,6 +144,21 @@ def test_nothing_is_replaced_before_all_is_checked(call, shop, tmp_path, words):
     before = call("history", "shop", "--json").out, *contents(tmp_path)
     call("key", "shop", "--replace", *words, code=2)
     assert (call("history", "shop", "--json").out, *contents(tmp_path)) == before
+
+
+def test_a_key_that_is_replaced_and_cannot_be_written(call, shop, monkeypatch):
+    """The disk fills between the hand-over and the file: the hand-over stands, and is said."""
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", "new.pem")
+
+    old = call("key", "shop", "--json").json["public_key"]
+    with monkeypatch.context() as patch:
+        patch.setattr("traceless.cli.output.Outputs.write", full)
+        said = call("key", "shop", "--replace", "--private", "new.pem", code=2).err
+    assert "The key was replaced all the same" in said
+    assert call("key", "shop", "--private", "new.pem", "--json").json["public_key"] != old
+    assert call("verify", "shop").code == 0
 
 
 @pytest.mark.parametrize("dry_run", [[], ["--dry-run"]])

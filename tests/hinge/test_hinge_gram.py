@@ -59,6 +59,22 @@ def test_values_are_those_of_the_rows_whatever_came_and_went(kernel, width, memo
         assert gram.lines.held <= max(4, memory // (8 * len(held)))
 
 
+@pytest.mark.parametrize("kernel", [RBF, Kernel("linear"), Kernel("poly", gamma=0.1, coef0=1.0)])
+def test_wide_rows_are_multiplied_at_once(kernel, rng):
+    X = rng.normal(size=(150, 70))
+    gram, tight = Gram(kernel, 70, 1 << 20), Gram(kernel, 70, 500)
+    slots = gram.place(X)
+    gram.hand_over(object(), slots[20:])
+    for one in (gram, tight):
+        one.place(X[:10])
+        one.fill()
+    assert (gram.lines.held, tight.lines.held) == (140, 0)
+    before, held = gram.lines.computed, np.concatenate([np.arange(10), np.arange(20, 150)])
+    slots = np.concatenate([np.arange(10), slots[20:]])
+    assert np.array_equal(gram.values(slots, slots), kernel.values(X[held], X[held]))
+    assert gram.lines.computed == before
+
+
 @pytest.mark.parametrize("memory", [1 << 30, 50_000])
 def test_what_is_allowed_is_not_exceeded(rng, memory):
     X, y = sample(rng, 300)

@@ -71,7 +71,7 @@ def test_every_bit_is_that_of_one_operation_after_the_other(kernel, width, m, n,
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_blocks_and_threads_have_no_effect_on_a_value(threads, rng, monkeypatch):
     monkeypatch.setattr(kernels, "_WORTH", 0)
-    monkeypatch.setattr(kernels, "_THREADS", threads)
+    monkeypatch.setattr(kernels, "THREADS", threads)
     A, B = rng.normal(size=(9, 5000)), rng.normal(size=(50, 5000)) / 10
     for kernel in KERNELS:
         assert np.array_equal(kernel.values(A, B), in_order(kernel, A, B))

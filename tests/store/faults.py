@@ -71,6 +71,11 @@ def some_that_wait(path):
     Store(path).forget(X[:5], Y[:5], batch=True, key="waits")
 
 
+def some_forgotten(path):
+    some_rows(path)
+    Store(path).forget(X[:60], Y[:60])
+
+
 class Change(NamedTuple):
     """A change: the store before, what is done to it, and whether it may come again by its key."""
 
@@ -99,6 +104,9 @@ CHANGES = {
     "cancel": Change(some_that_wait, lambda at: Store(at).cancel("waits"), has_key=False),
     "destroy secret": Change(some_rows, lambda at: Store(at).destroy("secret", key="k")),
     "destroy model": Change(some_rows, lambda at: Store(at).destroy("model", key="k")),
+    "destroy suppression": Change(
+        some_forgotten, lambda at: Store(at).destroy("suppression", key="k")
+    ),
     "new key": Change(some_rows, lambda at: Store(at).new_key(), has_key=False),
 }
 

@@ -45,10 +45,10 @@ def put(store, entry):
     edit(store, (statement, entry.payload, entry.signature, entry.sequence))
 
 
-def relogged(store, entries, key=None):
+def relogged(store, entries, key=None, log=None):
     """Write all entries, and make tree and heads anew, with old signatures or this key's."""
-    nodes, log = {}, store.head().split("\n")[0]
-    old = Head.parsed(store.head()).signatures
+    old = () if key or log else Head.parsed(store.head()).signatures
+    nodes, log = {}, log or store.head().split("\n")[0]
     statements = [(f"DELETE FROM {table}",) for table in ("entries", "nodes", "heads")]
     for entry in entries:
         Tree(nodes).append(entry.sequence, entry.payload)
@@ -63,12 +63,12 @@ def relogged(store, entries, key=None):
     edit(store, *statements)
 
 
-def with_description(receipt, key, **facts):
+def with_description(receipt, signing, **facts):
     """A receipt that a stranger has signed, of a store with another description."""
     document = json.dumps({**receipt.store, **facts})
     origin = hash_of(document.encode())
-    entry = restated(receipt, key, sequence=0, signer=key.public, since=0, origin=origin)
+    entry = restated(receipt, signing, sequence=0, signer=signing.public, since=0, origin=origin)
     nodes = {}
     Tree(nodes).append(0, entry.payload)
-    head = Head.signed(f"traceless/{receipt.store['store']}", 1, Tree(nodes).root(1), [key])
+    head = Head.signed(f"traceless/{receipt.store['store']}", 1, Tree(nodes).root(1), [signing])
     return replace(entry, document=document, proof=proof_text(0, [], head))

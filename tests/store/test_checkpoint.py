@@ -49,6 +49,8 @@ def test_a_head_has_the_form_of_a_checkpoint(key):
     for old, new in (
         ("\n5\n", "\n05\n"),
         ("\n5\n", "\n-5\n"),
+        ("\n5\n", "\n0\n"),
+        ("\n5\n", f"\n{2**2000}\n"),
         ("\n\n", "\n"),
         ("=", ""),
         ("\u2014", "-"),

@@ -27,6 +27,10 @@ def test_a_store_continues_what_was_kept_of_it(store, rows):
     store.forget(X[:90], y[:90])
     found = store.verify(X[90:], y[90:], receipt=receipt, head=head, public_key=key)
     assert found.ok, found
+    witnessed = (
+        f"{head}\N{EM DASH} witness.example/w AAAAAAAA\n"  # who signs below says nothing else
+    )
+    assert store.verify(head=witnessed).ok
     assert "3 later entries" in str(found)
     assert "handed over" in str(found)
     assert store.verify(public_key=store.public_key).ok

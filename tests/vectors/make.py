@@ -11,9 +11,15 @@ import json
 from pathlib import Path
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import traceless
 from traceless import ESVM, LPSVM, Knowledge, features, wESVM
+from traceless.store.checkpoint import Head, hashes_text, proof_text, verifier_key
+from traceless.store.entries import Entry
+from traceless.store.envelope import envelope, signed_bytes
+from traceless.store.keys import SigningKey
+from traceless.store.merkle import Tree, leaf_hash
 
 HERE = Path(__file__).parent
 ROWS = ("X", "y", "weights", "asked")  # fields of a case
@@ -143,12 +149,60 @@ def of_path(case):
     }
 
 
+def of_record(case):
+    """Statements of entries, signed with a key of this seed, as a log."""
+    key = SigningKey(Ed25519PrivateKey.from_private_bytes(bytes.fromhex(case["seed"])))
+    payloads, tree = [text.encode() for text in case["statements"]], Tree({})
+    for i, payload in enumerate(payloads):
+        tree.append(i, payload)
+        assert Entry.from_payload(payload).sequence == i
+    n = len(payloads)
+    head = Head.signed(case["log"], n, tree.root(n), [key])
+    return {
+        "public": key.public,
+        "verifier": verifier_key(case["log"], key.public),
+        "envelopes": [
+            envelope(payload, key.signature(signed_bytes(payload)), key.public)
+            for payload in payloads
+        ],
+        "leaves": [leaf_hash(payload).hex() for payload in payloads],
+        "head": str(head),
+        "proofs": [proof_text(i, tree.inclusion(i, n), head) for i in range(n)],
+        "consistency": [hashes_text(tree.consistency(old, n)) for old in range(1, n + 1)],
+    }
+
+
 KINDS = {
     "maps": of_map,
     "sums": of_sums,
     "least_squares": of_least_squares,
     "path": of_path,
+    "record": of_record,
 }
+
+
+def record_cases():
+    key = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"  # RFC 8032, test 1
+    said = {"signer": key, "since": 0, "origin": "0f" * 32, "records": "ab" * 32}
+    said |= {"generation": "1-00.traceless", "sha256": "cd" * 32, "digest_before": None}
+    said |= {"digest_after": None, "root_before": None, "root_after": None}
+    changes = [
+        {"kind": "new", "held": 0},
+        {"kind": "learn", "held": 2, "rows": 2, "added": 2, "classes": {"Zoë": 2}},
+        {"kind": "queue", "held": 2, "rows": 1, "waiting": 1, "keys": ("letter 7",)},
+        {"kind": "forget", "held": 1, "rows": 1, "removed": 1, "revealing": True},
+        {"kind": "key", "held": 1, "subject": "3d" * 32},
+    ]
+    facts = ({"sequence": i, "time": f"2026-11-19T20:38:0{i}Z"} | c for i, c in enumerate(changes))
+    statements = [json.dumps(Entry(**said | one).statement()) for one in facts]
+    seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"
+    for n in (1, len(statements)):
+        yield {
+            "name": f"a log of {n}",
+            "log": "traceless/" + "5e" * 16,
+            "seed": seed,
+            "statements": statements[:n],
+        }
 
 
 # --- the cases ---------------------------------------------------------------------------------
@@ -353,6 +407,7 @@ CASES = {
     "sums": sums_cases,
     "least_squares": least_squares_cases,
     "path": path_cases,
+    "record": record_cases,
 }
 
 

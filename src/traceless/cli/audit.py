@@ -174,6 +174,7 @@ def key(
     key is a change of its own, which the old key signs.
     """
     from traceless.store import keys
+    from traceless.store.checkpoint import Head, verifier_key
 
     shown, data = list[str | Grid](), dict[str, object]()
     replaces = replace or replace_with is not None
@@ -197,11 +198,14 @@ def key(
             made = "The key was replaced all the same: write its file again without --replace"
             raise OSError(error.errno, f"{error.strerror}. {made}", error.filename) from error
         raise
-    shown.append(fields({"public key": found}))
+    log = Head.parsed(store.head()).origin
+    witness = verifier_key(log, found)  # as programs for C2SP's notes take it
+    shown.append(fields({"public key": found, "verifier key": witness}))
     written = list(files)
     if written:
         shown.append(f"Written: {', '.join(written)}")
-    return Result({**data, "public_key": found, "written": written}, shown)
+    told = {"public_key": found, "verifier_key": witness, "written": written}
+    return Result({**data, **told}, shown)
 
 
 @command(
@@ -235,9 +239,9 @@ def verify(
     and with --head against a head that was kept: if that has another size, --consistency proves
     that one continues the other. The exit code is 1 if a check fails.
     """
-    from traceless.store import Receipt, Store
+    from traceless.store import PersonalReceipt, Receipt, Store
 
-    receipt = None if receipt_ is None else Receipt.from_json(_text(receipt_))
+    receipt = None if receipt_ is None else _receipt(_text(receipt_))
     kept = None if head_ is None else _text(head_)
     if arguments and (Path(arguments[0]).is_dir() or receipt is None):
         path, *files = arguments
@@ -253,7 +257,11 @@ def verify(
 
         proof = None if consistency is None else _text(consistency)
         found = verify_receipt(receipt, public_key=public_key, head=kept, consistency=proof)
-        if arguments and found.ok:  # a stranger does not say how the files are read
+        if isinstance(receipt, PersonalReceipt) and arguments:
+            raise click.UsageError("A personal receipt does not say which rows remain: no FILES.")
+        if (
+            isinstance(receipt, Receipt) and arguments and found.ok
+        ):  # a stranger does not say how the files are read
             rows = _rows(receipt.store.get("about"), arguments, format_)
             found = verify_receipt(
                 receipt, rows, public_key=public_key, head=kept, consistency=proof
@@ -268,6 +276,13 @@ def verify(
 
 def _rows(about: Any, files: Sequence[str], format_: str | None) -> Iterator[Any]:
     return inputs.rows_of(inputs.open_table(about, files, format_), "verifying")
+
+
+def _receipt(text: str) -> Any:
+    from traceless.store import PersonalReceipt, Receipt
+
+    personal = '"traceless personal receipt' in text[:100]
+    return PersonalReceipt.from_json(text) if personal else Receipt.from_json(text)
 
 
 def _text(path: str) -> str:

@@ -11,7 +11,7 @@ import click
 from traceless.cli.chosen import Chosen, chosen_rows, files_argument, where_option
 from traceless.cli.command import command
 from traceless.cli.inputs import format_option, path_option, store_argument
-from traceless.cli.output import Result
+from traceless.cli.output import Outputs, Result
 from traceless.cli.trials import How, change_options
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def learn(store: Store, chosen: Chosen, again: bool, how: How) -> Result:
 @chosen_rows
 @click.option("--whole", is_flag=True, help="Refuse if the store holds more rows of these ids.")
 @click.option("--batch", is_flag=True, help="Wait in a queue until enough rows are together.")
+@path_option("--personal", help="Write a receipt of his own for each id: one on each line.")
 @change_options(asks=True)
 def forget(
     store: Store,
@@ -68,6 +69,7 @@ def forget(
     whole: bool,
     slice_: str | None,
     name: str | None,
+    personal: str | None,
     how: How,
 ) -> Result:
     """Forget rows, exactly, with a receipt.
@@ -76,8 +78,12 @@ def forget(
     --from FILE and --where COLUMN=IDS: it must have all rows that the store holds of these ids.
     Rows that were never learned, or are forgotten already, are refused, and nothing is changed.
     Whoever has the model before and after few rows are forgotten can reconstruct them: --batch
-    keeps the request until it is safe (see "traceless flush").
+    keeps the request until it is safe (see "traceless flush"). A receipt with --personal FILE says
+    what was done with the rows of one id, and nothing of others; it cannot be had again.
     """
+    files = Outputs(personal)
+    from traceless.store import PersonalReceipt, Queued
+
     if bool(chosen.files) == (slice_ is not None):
         raise click.UsageError(
             "Say what to forget: FILES of rows, or --slice OTHER, or --from FILE and --where "
@@ -86,9 +92,18 @@ def forget(
     if slice_ is not None:
         return how.made(partial(store.forget, slice_, name=name))
     whole = whole or chosen.where is not None
-    return chosen.made(
-        lambda **o: store.forget(chosen.rows("forgetting"), whole=whole, batch=batch, **o), how
-    )
+    given: dict[str, Any] = {"whole": whole, "batch": batch, "personal": personal is not None}
+    people = list[PersonalReceipt]()
+
+    def change(**options: Any) -> Any:
+        answer = store.forget(chosen.rows("forgetting"), **given, **options)
+        receipt = answer.receipt if isinstance(answer, Queued) else answer
+        people.extend(receipt.people if receipt else ())
+        return answer
+
+    result = chosen.made(change, how)
+    files.write(personal if people else None, [f"{one.to_json()}\n" for one in people])
+    return result
 
 
 @command("traceless undo shop february.csv", "traceless undo shop february.csv --dry-run")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.core import core
-from traceless.hinge.kernels import NOT_POSITIVE, Kernel
+from traceless.hinge.kernels import NOT_POSITIVE, THREADS, Kernel
 from traceless.knowledge.training_rows import TrainingRows
 
 Slots = NDArray[np.int64]
@@ -69,6 +69,10 @@ class Gram:
         self.lines.place(np.ascontiguousarray(self.kernel.centred(X)), slots)
         return slots
 
+    def fill(self) -> None:
+        """Compute all values now, where that is faster than line by line."""
+        self.lines.fill(THREADS)
+
     def hand_over(self, token: object, slots: Slots) -> None:
         """The version with rows in these slots is now the owner; all other rows are erased."""
         self.owner, self.guest = token, None  # first: from here on the owner before is on its own
@@ -78,7 +82,7 @@ class Gram:
     def _keep(self, slots: Slots) -> None:
         """Leave nothing of the rows in other slots."""
         gone = np.zeros(self.lines.n, dtype=bool)
-        gone[self._filled] = True
+        gone[self._filled[self._filled < len(gone)]] = True  # the others were never written
         gone[slots] = False
         if gone.any():
             self.lines.erase(np.flatnonzero(gone))

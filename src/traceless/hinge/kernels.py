@@ -35,7 +35,7 @@ NOT_POSITIVE = (
     "to the diagonal if rounding is the reason. Nothing was changed."
 )
 _COMPUTED = ("rbf", "linear", "poly", "sigmoid")  # as in src/core/kernels.h
-_THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
+THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
 _WORTH = 2**26  # products that are worth more than starting threads
 
 
@@ -48,7 +48,7 @@ def _computed(name: str, A: Floats, B: Floats, *parameters: Any) -> Floats:
     """Kernel values of the rows of two arrays."""
     gamma, coef0, degree = parameters or (1.0, 0.0, 0)
     out = np.empty((len(A), len(B)))
-    threads = _THREADS if A.size * len(B) > _WORTH else 1
+    threads = THREADS if A.size * len(B) > _WORTH else 1
     A = np.ascontiguousarray(A)
     core.kernel_values(_COMPUTED.index(name), gamma, coef0, degree, A, B, out, threads)
     return out

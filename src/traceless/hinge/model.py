@@ -111,6 +111,8 @@ class HingeModel(SolvedModel):
         shown = progress([*wanted], "following paths", True) if settings.verbose else wanted
         try:
             with changing(self.held, self.rows, rows, kernel, settings.memory) as (old, new, held):
+                if not self.problems:
+                    new.gram.fill()
                 for pair in shown:
                     before = self.problems.get(pair) or HingeProblem()
                     numbers = wanted[pair], rows, old, new, to_look

@@ -204,7 +204,10 @@ def _spliced(values: Any, kept: Integers, new: Any) -> Any:
         return plain_values(sparse.vstack([values[kept], new]))
     n, shape = len(kept), values.shape[1:]
     out = np.empty((n + len(new), *shape), dtype=np.result_type(values, new))
-    np.take(values, kept, axis=0, out=out[:n], mode="clip")  # nothing is out of bounds
+    if out.dtype == values.dtype:
+        np.take(values, kept, axis=0, out=out[:n], mode="clip")  # nothing is out of bounds
+    else:  # longer labels come
+        out[:n] = values[kept]
     out[n:] = new
     return out
 

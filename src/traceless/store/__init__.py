@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from traceless.store.entries import Entry
 from traceless.store.people import Event, Found
+from traceless.store.personal import PersonalReceipt
 from traceless.store.queue import SAFE_ROWS, Queued
 from traceless.store.reading import Status
 from traceless.store.receipts import Receipt
@@ -29,6 +30,7 @@ __all__ = [
     "Entry",
     "Event",
     "Found",
+    "PersonalReceipt",
     "Queued",
     "Receipt",
     "Status",

@@ -24,6 +24,7 @@ from traceless.store.folder import Folder
 from traceless.store.keys import SigningKey
 from traceless.store.ledger import Ledger, Request
 from traceless.store.opening import log_is_empty
+from traceless.store.personal import PersonalReceipt
 from traceless.store.queue import SAFE_ROWS
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import RowHasher, Tally
@@ -54,11 +55,14 @@ class Asked(NamedTuple):
         Do everything but write.
     signing_key : path or None
         The file of the key, if it is not in the folder.
+    personal : bool
+        Give each person that was named a receipt of his own.
     """
 
     key: str | None = None
     dry_run: bool = False
     signing_key: Any = None
+    personal: bool = False
 
 
 class Change:
@@ -81,6 +85,8 @@ class Change:
     secret : bytes or None
     removed, added : Tally
         Rows that leave the model, and rows that come.
+    persons : Counter
+        Rows of each id for which a receipt is wanted, as it was given.
     people : Counter
         Change in the number of rows of each id.
     records_sum : ndarray of uint16
@@ -102,6 +108,7 @@ class Change:
         self.unknown, self.emptied, self.committed = self.before.unknown, False, False
         self.removed, self.added = Tally(), Tally()
         self.people, self.records_sum = Counter[bytes](), no_lanes()
+        self.persons = Counter[str]()
         if asked.dry_run:
             ledger.sql.execute("PRAGMA cache_spill = OFF")  # nothing goes into the log
         self._known = None if asked.key is None else ledger.request(asked.key)
@@ -186,9 +193,26 @@ class Change:
             return replace(receipt, dry_run=True, tried=self.__dict__.get("model"))
         self.ledger.seal([cast(SigningKey, self.signing_key), *next_key])
         receipt = self.ledger.receipt(entry.sequence)
+        people = tuple(self._personal(receipt, *one) for one in self.persons.items())
+        receipt = replace(receipt, people=people)
         make(self.folder, self.ledger, entry)
         self.committed = True
         return replace(receipt, log_emptied=log_is_empty(self.folder.ledger))
+
+    def _personal(self, receipt: Receipt, given: str, rows: int) -> PersonalReceipt:
+        """The receipt of a person for what was done with so many rows of his."""
+        name, people = self.hasher.name_of(given), self.ledger.people
+        one = people.ids([name]).get(name, b"")
+        return PersonalReceipt.of(
+            receipt,
+            cast(SigningKey, self.signing_key),
+            receipt.proof,
+            id=given,
+            rows=rows,
+            held=people.held(one),
+            waiting=people.waiting().get(one, 0),
+            suppressed=self.suppression.until(name),
+        )
 
     def tidy(self) -> None:
         """Remove what others left behind, also if there was nothing to change."""

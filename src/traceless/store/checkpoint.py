@@ -68,7 +68,12 @@ class Head(NamedTuple):
             lines = [line.split(" ") for line in signatures.removesuffix("\n").split("\n")]
             found = [(name, from_base64(sig)) for dash, name, sig in lines if dash == "\N{EM DASH}"]
             said = cls(origin, int(size), from_base64(root), f"{text}\n", tuple(found))
-            if len(found) < len(lines) or str(abs(said.size)) != size or len(said.root) != 32:
+            if (
+                len(found) < len(lines)
+                or not 0 < said.size < 1 << 62
+                or str(said.size) != size
+                or len(said.root) != 32
+            ):
                 raise ValueError("it has another form")
         except ValueError as error:
             raise ValueError(

@@ -266,8 +266,7 @@ class Entry:
 
     def facts(self) -> dict[str, Any]:
         """All that the statement says, by name."""
-        names = (f.name for f in fields(Entry) if f.name not in ("payload", "signature"))
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _NAMES}
 
     def statement(self) -> dict[str, Any]:
         """What is signed: the facts as in-toto has them."""
@@ -311,4 +310,5 @@ class Entry:
             raise ValueError(f"{brief(self.kind)} is not a kind of change")
 
 
+_NAMES = [f.name for f in fields(Entry) if f.name not in ("payload", "signature")]
 _DECLARED = {f.name: _TYPES[str(f.type)] for f in fields(Entry) if str(f.type) in _TYPES}

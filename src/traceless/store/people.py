@@ -104,7 +104,3 @@ class People:
         query = "SELECT {0}, sum(count) FROM rows WHERE id = ? AND {0} > 0 GROUP BY 1"
         both = (self._sql.execute(query.format(of), (one,)) for of in ("entry", "request"))
         return sorted(row for rows in both for row in rows)
-
-    def names(self) -> list[bytes]:
-        """The names of all people."""
-        return [name for (name,) in self._sql.execute("SELECT name FROM people")]

@@ -56,7 +56,7 @@ class QueueChanges(RowChanges):
         return self.hasher.tally(batch for _, batches in self._waiting() for batch in batches)
 
     def _flush(self) -> Receipt:
-        keys = list[str]()
+        keys, self.asked = list[str](), self.asked._replace(personal=False)
         with warnings.catch_warnings():  # the queue keeps rows without the names of columns
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             for entry, batches in self._waiting():

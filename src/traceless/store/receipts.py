@@ -17,6 +17,7 @@ from traceless.store import receipt_page
 from traceless.store.checkpoint import Head, proven_by
 from traceless.store.entries import Entry, hash_of
 from traceless.store.envelope import opened
+from traceless.store.personal import PersonalReceipt
 
 _FORMAT = "traceless receipt 1"
 _FACTS = {"store": str, "created": str, "task": str, "secret": str, "model": dict, "about": dict}
@@ -36,6 +37,8 @@ class Receipt(Entry):
         ``model``, what it is ``about``, when it was ``created``.
     proof : str
         That the entry is in the log of the store, with a head of it (`checkpoint`).
+    people : tuple of PersonalReceipt
+        One for each id that was given, if that was asked for.
     replayed : bool
         Whether the request had been answered before: this is the first answer, and nothing was
         changed again.
@@ -64,6 +67,7 @@ class Receipt(Entry):
 
     document: str
     proof: str = field(default="", compare=False, repr=False)
+    people: tuple[PersonalReceipt, ...] = field(default=(), compare=False, repr=False)
     replayed: bool = field(default=False, compare=False)
     dry_run: bool = field(default=False, compare=False)
     tried: Any = field(default=None, compare=False, repr=False)

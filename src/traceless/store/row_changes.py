@@ -241,6 +241,10 @@ class RowChanges(Change):
                 yield (*batch[:3], rows.spread(held)) if any(held) else batch[:3]
             ids.update(held)
             tally.add(rows)
+            if self.asked.personal and len(batch) > 3:
+                given = [None] * rows.length if batch[3] is None else list(batch[3])
+                named = (given[i] for i in rows.places.tolist())
+                self.persons.update(str(one) for one in named if one not in (None, ""))
             start += rows.length
         if missing:
             raise NotLearnedError(self._not_held(missing, start, reserved))

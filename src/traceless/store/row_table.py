@@ -228,9 +228,10 @@ def chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
 
 def _each(n: int) -> str:
     """A query for the pieces of a text, of n bytes each: a digest, and an id if there is room."""
+    one = f"substr(:text, i + {SIZE}, {n - SIZE})" if n > SIZE else "x''"
     return f"""WITH RECURSIVE places(i) AS
         (SELECT 1 UNION ALL SELECT i + {n} FROM places WHERE i + {n} < length(:text))
-        SELECT substr(:text, i, {SIZE}), substr(:text, i + {SIZE}, {n - SIZE})"""
+        SELECT substr(:text, i, {SIZE}), {one}"""
 
 
 def _by_size(digests: list[bytes], ids: list[bytes]) -> list[tuple[int, list[bytes]]]:

@@ -172,6 +172,7 @@ class Store(StoreReader):
         key: str | None = None,
         batch: bool = False,
         name: str | None = None,
+        personal: bool = False,
         dry_run: bool = False,
     ) -> Receipt | Queued:
         """Forget rows, and destroy the model that held them.
@@ -190,6 +191,10 @@ class Store(StoreReader):
             them at once, so that no single row can be reconstructed.
         name : str, optional
             The name under which the slice was merged.
+        personal : bool, default=False
+            Give each person whose `ids` are given a receipt of his own, which says what was done
+            with his rows alone: the attribute `people` of the receipt. They are not kept, and
+            cannot be had again.
         key, dry_run
             As for `learn`.
 
@@ -211,7 +216,7 @@ class Store(StoreReader):
         """
         from traceless.store.merge_source import is_slice
 
-        with self._writing(key, dry_run) as writer:
+        with self._writing(key, dry_run, personal) as writer:
             if is_slice(X):
                 return writer.take_out(X, name)
             forget = writer.enqueue if batch else writer.forget
@@ -429,7 +434,9 @@ class Store(StoreReader):
     # --- inside ---------------------------------------------------------------------------
 
     @contextmanager
-    def _writing(self, key: str | None, dry_run: bool = False) -> Iterator[Writer]:
+    def _writing(
+        self, key: str | None, dry_run: bool = False, personal: bool = False
+    ) -> Iterator[Writer]:
         """The one writer of the store, for one change."""
         if key is not None and (not isinstance(key, str) or not 0 < len(key) <= 200):
             raise ValueError(f"key must be a text of 1 to 200 characters, got {key!r}.")
@@ -442,7 +449,7 @@ class Store(StoreReader):
             folder.sweep()
             with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
                 cached, self._cache = self._cache, None  # under the lock: threads may share a store
-                asked = Asked(key, dry_run, self._signing_key)
+                asked = Asked(key, dry_run, self._signing_key, personal)
                 writer = Writer(folder, ledger, asked, cached)
                 self._about = writer.origin["about"]
                 yield writer

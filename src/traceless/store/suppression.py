@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -107,8 +107,3 @@ def _expiry(period: str) -> date:
 
 def _today() -> date:
     return datetime.now(UTC).date()
-
-
-def listed(names: Iterable[bytes], suppression: Suppression) -> Iterator[bytes]:
-    """Those of some names that are on a list."""
-    return (name for name in names if suppression.until(name) is not None)

@@ -117,8 +117,10 @@ def verify_receipt(
         ok = ok and found[-1].ok
     if public_key is not None:
         key = public_key_of(public_key)
-        ok = ok and receipt.signer == key
-        found.append(Check("signer", ok, f"it is {'' if ok else 'not '}signed with {key[:16]}…"))
+        same = receipt.signer == key
+        ok = ok and same
+        by = f"it is {'' if same else 'not '}signed with {key[:16]}…"
+        found.append(Check("signer", same, by))
     if X is not None and ok:  # who cannot sign it does not say what is fitted here
         batches = row_batches(X, y, sample_weight, None, receipt.store)
         model = _fit_from_scratch(receipt.store, batches)
