@@ -111,7 +111,7 @@ class PointProblem(HingeProblem):
             return linear_values(self.kernel, A, [self.published])[0]
         ids, c, b = self.published.terms()
         at = np.searchsorted(self.rows.ids, ids)
-        return kernel_sums(self.kernel, A, self.rows.X, [(at, c, b)])[0]
+        return kernel_sums(self.kernel, A, self.rows, [(at, c, b)])[0]
 
 
 def _bounds(bounds: ArrayLike, n: int) -> Floats:

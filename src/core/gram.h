@@ -9,6 +9,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <atomic>
 #include <memory>
 #include <new>
 #include <string>
@@ -50,12 +51,14 @@ class Gram {
 
   static void check_signals();  // raises what the user has interrupted by
 
+  const int64_t number = ++made;  // which Gram this is
   int n = 0;  // slots up to the last that was ever used
   std::vector<double> diagonal;
   int64_t memory;
   int64_t held = 0, computed = 0;  // lines, and kernel values so far
 
  private:
+  static inline std::atomic<int64_t> made{0};
   struct Line {
     std::unique_ptr<double[]> values;
     int size = 0;

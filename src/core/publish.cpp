@@ -1,4 +1,4 @@
-// What is published of a solution: a function of the data alone, in one order of evaluation, measured from scratch.
+// What is published of a solution: a function of the data alone, in one order of evaluation, measured on all points.
 //
 // Equal points are one group, its bound the sum of theirs; groups are sorted by the bytes of their content. Given
 // which groups are on the margin (E) and which beyond it, at their bound (O),
@@ -15,6 +15,8 @@
 // α that is published with it is the path's. A linear f is w·x + b, and w and b are refined where g should be 0, so
 // that they are accurate also where Σ c x cancels.
 //
+// To measure it, f is needed everywhere. Sums over points at their bound are carried from one solution to the next, as
+// few of these points change; on the margin they are compared with those that were just computed from scratch.
 // Whatever violates the conditions by more than the end of the path does gives way to that, and says so.
 #include "factor.h"
 #include "gram.h"
@@ -31,6 +33,7 @@ const double PROMISE = 1e-9;      // the largest violation of a condition, unles
 const double CEILING = 1e-6;      // beyond which rounding explains nothing
 const double AGAIN = 0.8;         // of a limit: below, a violation is within it also if measured again
 const double SEEN = 0.1;          // over k(x, x): an α of 1e-9 of this adds less than the promise to f, which is near 1
+const int FRESH = 32;           // changes after which sums are computed from scratch
 const double WIDE = 4;            // how many times further from a threshold than it is itself everything has to be
 const double DEPENDENT = 1e-12;   // part of its norm² that a row must have of its own to be independent
 
@@ -136,8 +139,17 @@ struct Ends {
   int copies;            // points for each row, one after the other
 };
 
+// Σ c k over points at their bounds, by slot, as a solution has left it; not a number where it has no point.
+struct Sums {
+  int64_t gram = 0;  // which it belongs to
+  int age = 0;       // changes since it was computed from scratch
+  Values f, c;
+};
+
 class Groups {
  public:
+  Sums sums;  // of the solution before, then of this one
+  bool carried = false;
   Groups(Gram &gram, const Ends &ends, std::optional<In<double, 1>> centre, bool linear, nb::object exact);
   Candidate best();
   double noise(const Candidate &s) const;
@@ -148,8 +160,8 @@ class Groups {
  private:
   double dual_noise(const Candidate &s) const { return 10 * EPS * sum(s.alpha) * largest * largest; }
   Values combined(const Some &of, const Values &c);
-  Values between(int i, const Some &others);
-  Values exactly(const Some &of, const Values &c, const Some &at);
+  Values between(int i, const Some &others, const Some &order = {});
+  Values at_bounds(const Some &O, const Values &c);
   Values weights(const Values &c) const;
   Some support(const Values &c) const;
   Values products(const Some &of, const Values &w) const;
@@ -230,12 +242,14 @@ Values Groups::combined(const Some &of, const Values &c) {
 }
 
 // Kernel values of a group with others, the same bits whatever was computed before.
-Values Groups::between(int i, const Some &others) {
+// Lines are read in the order of memory where the places of the others are given in that order.
+Values Groups::between(int i, const Some &others, const Some &order) {
   Values out(others.size());
   if (exact.is_none()) {
     gram.hold();
     const double *line = gram.line(slot[i], runs);
-    for (size_t j = 0; j < others.size(); ++j) out[j] = line[slot[others[j]]];
+    for (int j : order) out[j] = line[slot[others[j]]];
+    for (size_t j = 0; j < others.size() && order.empty(); ++j) out[j] = line[slot[others[j]]];
     return out;
   }
   nb::gil_scoped_acquire gil;
@@ -245,17 +259,41 @@ Values Groups::between(int i, const Some &others) {
   return Values(found.data(), found.data() + others.size());
 }
 
-// Σ c k at some groups, with those bits.
-Values Groups::exactly(const Some &of, const Values &c, const Some &at) {
-  Values out(at.size());
-  for (size_t i = 0; i < of.size(); i += 4) {
-    const int four = std::min<size_t>(4, of.size() - i);
-    Values values[4], factors(4);
-    const double *lines[4];
-    for (int q = 0; q < four; ++q) values[q] = between(of[i + q], at), lines[q] = values[q].data(), factors[q] = c[of[i + q]];
-    add_lines(lines, factors.data(), four, out.data(), 0, at.size());
+// Σ c k at a group, of the values that are there, in the order in which `add` adds.
+double dot(const double *k, const Values &c) {
+  double f = 0;
+  size_t i = 0;
+  for (; i + 4 <= c.size(); i += 4) f += c[i] * k[i] + c[i + 1] * k[i + 1] + c[i + 2] * k[i + 2] + c[i + 3] * k[i + 3];
+  for (; i < c.size(); ++i) f += c[i] * k[i];
+  return f;
+}
+
+// Σ c k at all groups, over those at their bounds: the sums of the solution before, and what has changed. From scratch
+// where there are none, where much has changed, and from time to time.
+Values Groups::at_bounds(const Some &O, const Values &c) {
+  Values wanted(gram.n), change, some, f(n), kept(gram.n, NAN);
+  Some moved;
+  for (int i : O) wanted[slot[i]] += c[i], some.push_back(c[i]);
+  const auto compare = [&] {
+    moved.clear(), change.clear();
+    for (int j = 0; j < gram.n; ++j)
+      if (wanted[j] != sums.c[j]) moved.push_back(j), change.push_back(wanted[j] - sums.c[j]);
+  };
+  sums.f.resize(gram.n, NAN), sums.c.resize(gram.n);
+  compare();
+  if (sums.gram != gram.number || ++sums.age > FRESH || 2 * moved.size() > O.size()) {
+    sums = {gram.number, 0, kept, Values(gram.n)};
+    for (int j : slot) sums.f[j] = 0;
+    compare();
   }
-  return out;
+  gram.add(moved, change, runs, sums.f.data());
+  for (int64_t i = 0; i < n; ++i) {
+    const double own = sums.f[slot[i]];  // not a number of a point that is new
+    f[i] = kept[slot[i]] = std::isnan(own) ? dot(between(i, O).data(), some) : own;
+  }
+  sums.f = kept, sums.c = wanted;
+  carried = true;
+  return f;
 }
 
 Values Groups::weights(const Values &c) const {
@@ -321,17 +359,23 @@ bool Groups::solve(const std::vector<signed char> &sides, Candidate &s) {
   }
   const int64_t k = E.size();
   Values f, f_E(k), G(k * k);
-  if (!X.empty()) {
-    f_E = products(E, weights(s.c));
-  } else if (exact.is_none()) {
-    f = combined(O, s.c);
-    for (int64_t i = 0; i < k; ++i) f_E[i] = f[E[i]];
-  } else {
-    f_E = exactly(O, s.c, E);
-  }
+  if (!X.empty()) f_E = products(E, weights(s.c));
+  Some both = E;
+  if (X.empty()) both.insert(both.end(), O.begin(), O.end());
+  Some order(both.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return slot[both[a]] < slot[both[b]]; });
   for (int64_t i = 0; i < k; ++i) {
-    const Values row = between(E[i], E);
-    std::copy(row.begin(), row.end(), &G[i * k]);
+    const Values row = between(E[i], both, order);
+    std::copy_n(row.begin(), k, &G[i * k]);
+    if (X.empty()) f_E[i] = dot(&row[k], bound);
+  }
+  for (int round = 0; round < 2 && X.empty() && exact.is_none(); ++round) {
+    f = at_bounds(O, s.c);
+    double apart = 0;  // from what was just computed from scratch, on the margin
+    for (int64_t i = 0; i < k; ++i) apart = std::max(apart, std::fabs(f[E[i]] - f_E[i]));
+    if (apart <= 100 * EPS * sum(U) * largest * largest) break;
+    sums.gram = 0;
   }
   Margin margin;
   margin.set(std::move(G), k);
@@ -378,7 +422,10 @@ bool Groups::solve(const std::vector<signed char> &sides, Candidate &s) {
 void Groups::centre(Candidate &s) {
   for (int64_t i = 0; i < n; ++i) s.alpha[i] = std::fabs(s.c[i]);
   if (!X.empty()) s.w = weights(s.c);
-  if (!exact.is_none()) s.f = exactly(support(s.c), s.c, all);
+  const Some O = support(s.c);
+  Values own;
+  for (int i : O) own.push_back(s.c[i]);
+  for (int64_t i = 0; i < n && !exact.is_none(); ++i) s.f.push_back(dot(between(i, O).data(), own));
   slopes(s);  // and f
   double low = -INFINITY, high = INFINITY;
   for (int64_t i = 0; i < n; ++i) {
@@ -508,19 +555,20 @@ template <class T> nb::object array(const std::vector<T> &values) {
 // The group of each point, a point of each group, its α, bound and y c; b, w, whether it is certain, residual, noise.
 nb::tuple publish(Gram &gram, In<int64_t, 1> slots, In<double, 2> X, In<double, 1> y, In<double, 1> level,
                   In<double, 1> bound, In<double, 1> alpha, double total, double b, int copies, bool linear,
-                  std::optional<In<double, 1>> centre, nb::object exact) {
+                  std::optional<In<double, 1>> centre, nb::object exact, const Sums *before) {
   std::optional<Groups> groups;
   Candidate s;
   double noise;
   {
     nb::gil_scoped_release others;
     groups.emplace(gram, Ends{slots, X, y, level, bound, alpha, total, b, copies}, centre, linear, exact);
+    if (before) groups->sums = *before;
     s = groups->best();
     noise = groups->noise(s);
   }
   for (int64_t i = 0, n = groups->first.size(); i < n; ++i) s.c[i] = groups->y[i] * s.c[i];
   return nb::make_tuple(array(groups->group), array(groups->first), array(s.alpha), array(groups->U), array(s.c), s.b,
-                        linear ? array(s.w) : nb::none(), s.certain, s.residual, noise);
+                        linear ? array(s.w) : nb::none(), s.certain, s.residual, noise, nb::cast(groups->carried ? groups->sums : Sums()));
 }
 
 // Writes kernel values of the rows of A with those of B.
@@ -543,9 +591,10 @@ void sum_of_rows(In<double, 2> V, In<int64_t, 1> rows, In<double, 1> c, Out<doub
 }  // namespace
 
 void bind_publish(nb::module_ &m) {
+  nb::class_<Sums>(m, "Sums");
   m.def("publish", publish, nb::arg("gram"), nb::arg("slots"), nb::arg("X"), nb::arg("y"), nb::arg("level"),
         nb::arg("bound"), nb::arg("alpha"), nb::arg("total"), nb::arg("b"), nb::arg("copies"), nb::arg("linear"),
-        nb::arg("centre").none(), nb::arg("exact").none());
+        nb::arg("centre").none(), nb::arg("exact").none(), nb::arg("sums").none());
   def(m, "kernel_values", kernel_block);
   def(m, "sum_of_rows", sum_of_rows);
 }

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from families import FAMILIES, draw_points
-from oracles import change
+from oracles import change, published_residual
 from oracles import equal_bits as same
 from papers.karasuyama2009.points import PointProblem
 from traceless.hinge.kernels import Kernel
@@ -98,6 +98,18 @@ def test_every_bit_is_that_of_the_equations_in_plain_python(name, seed, n):
     if right is not None:
         assert np.array_equal(s.alpha, right[0])
         assert s.constant == right[1]
+
+
+@given(st.sampled_from(["generic", "weighted", "duplicates", "tiny bound"]), st.integers(0, 2**32))
+def test_sums_that_are_carried_from_change_to_change_are_those_from_scratch(name, seed):
+    family, rng = FAMILIES[name], np.random.default_rng(seed)
+    problem = PointProblem(family.kernel, 3 if name != "duplicates" else 2)
+    problem.fit(*draw_points(family, rng, 90))
+    for _ in range(12):
+        change(problem, family, rng, 3)
+        measured = published_residual(problem)
+        assert problem.published.residual <= 1e-9
+        assert measured <= 1e-9
 
 
 def grouped(problem):

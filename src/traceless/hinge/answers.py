@@ -69,7 +69,7 @@ class SolvedModel:
             terms.append((np.searchsorted(self.rows.ids, ids // problem.copies), c, b))
         if self.kernel.name == "precomputed":
             return [precomputed.values(X, at, c) + b for at, c, b in terms]
-        return kernel_sums(self.kernel, X, self.rows.X, terms)
+        return kernel_sums(self.kernel, X, self.rows, terms)
 
     def intercepts(self) -> Floats:
         """The constant of each problem."""

@@ -103,8 +103,10 @@ class HingeProblem:
         with np.errstate(all="ignore"):  # what is not finite shows in the KKT residual
             end = core.change(after.gram.lines, end, old, np.flatnonzero(~kept), *numbers)
         points = target._replace(ids=ids, y=y, bounds=bounds, levels=levels)
-        ahead = at_end_of_path(points, end) if to_look else None
-        return self._at(points, end, ahead or published(after, rows, points, end))
+        solution = at_end_of_path(points, end) if to_look else None
+        if solution is None:
+            solution = published(after, rows, points, end, self.__dict__.get("published"))
+        return self._at(points, end, solution)
 
     def _at(self, points: Target, end: Any, solution: Published) -> Self:
         other = copy.copy(self)

@@ -50,6 +50,7 @@ class Published:
         The largest violation of a KKT condition by α and f, over all points.
     noise : float
         How much of g rounding may explain: ten times what it typically leaves.
+    sums : Σ c k over points at their bounds, from which the next change goes on
     """
 
     ids: Integers
@@ -64,6 +65,7 @@ class Published:
     certain: bool
     residual: float
     noise: float
+    sums: Any = None
 
     def terms(self) -> tuple[Integers, Floats, float]:
         """The ids of the points with c ≠ 0 in the order in which they are added, c and b."""
@@ -93,8 +95,10 @@ class Published:
         return bool(self.certain and ((self.alpha > 0.0) & (self.alpha < self.bounds)).any())
 
 
-def published(place: Place, rows: TrainingRows, points: Target, end: Any) -> Published:
-    """What is published of points, from the end of a path."""
+def published(
+    place: Place, rows: TrainingRows, points: Target, end: Any, before: Published | None = None
+) -> Published:
+    """What is published of points, from the end of a path that began at the solution before."""
     gram, kernel = place.gram, place.gram.kernel
     own = points.ids // points.copies
     slots, X = place.of(own), np.ascontiguousarray(rows.values(np.searchsorted(rows.ids, own)))
@@ -102,7 +106,7 @@ def published(place: Place, rows: TrainingRows, points: Target, end: Any) -> Pub
     def exactly(i: int, others: Sequence[int]) -> Floats:
         return np.asarray(kernel.values(X[i][None], X[others])[0])
 
-    group, first, alpha, bounds, shares, b, w, certain, residual, noise = core.publish(
+    group, first, alpha, bounds, shares, b, w, certain, *measured = core.publish(
         gram.lines,
         slots,
         X,
@@ -110,8 +114,9 @@ def published(place: Place, rows: TrainingRows, points: Target, end: Any) -> Pub
         kernel.name == "linear",
         kernel.centre,
         None if kernel.exact else exactly,
+        before and before.sums,
     )
-    if not math.isfinite(residual):
+    if not math.isfinite(measured[0]):
         raise OverflowError(
             "No solution was found whose decision values are finite: kernel values up to "
             f"{float(gram.diagonal(slots).max()):.3g} and bounds up to {float(bounds.max()):.3g} "
@@ -123,7 +128,7 @@ def published(place: Place, rows: TrainingRows, points: Target, end: Any) -> Pub
     if w is not None and kernel.centre is not None:
         intercept = math.fsum([b, *(-w * kernel.centre).tolist()])
     which = points.ids[first], group, points.y[first]
-    return Published(*which, alpha, bounds, shares, b, intercept, w, certain, residual, noise)
+    return Published(*which, alpha, bounds, shares, b, intercept, w, certain, *measured)
 
 
 def at_end_of_path(points: Target, end: Any) -> Published | None:
@@ -155,19 +160,25 @@ def _is_definite(gram: Gram, slots: Slots) -> bool:
     return bool(dpotrf(G.T, lower=0, clean=0, overwrite_a=1)[1] == 0)
 
 
-def kernel_sums(kernel: Kernel, X: Floats, rows: Floats, terms: Sequence[Terms]) -> list[Floats]:
+def kernel_sums(
+    kernel: Kernel, X: Floats, rows: TrainingRows, terms: Sequence[Terms]
+) -> list[Floats]:
     """Σ c k(x, ·) + b over some of the rows, for each of the terms; the same bits in any batch.
 
     Each kernel value is computed once.
     """
-    used = np.unique(np.concatenate([at for at, _, _ in terms]))
-    support, out = rows[used], np.zeros((len(terms), len(X)))
+    places = [at for at, _, _ in terms]
+    used = np.unique(np.concatenate(places)) if len(terms) > 1 else places[0]
+    lines = (
+        [np.searchsorted(used, at) for at in places] if len(terms) > 1 else [np.arange(len(used))]
+    )
+    support, out = rows.values(used), np.zeros((len(terms), len(X)))
     step = max(1, _BLOCK // max(1, len(used)))
     for start in range(0, len(X), step):
         part = slice(start, start + step)
         V = kernel.each(support, X[part])
-        for f, (at, c, _) in zip(out, terms, strict=True):
-            core.sum_of_rows(V, np.searchsorted(used, at), c, f[part])
+        for f, line, (_, c, _) in zip(out, lines, terms, strict=True):
+            core.sum_of_rows(V, line, c, f[part])
     return [f + b for f, (_, _, b) in zip(out, terms, strict=True)]
 
 
