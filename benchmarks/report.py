@@ -36,6 +36,7 @@ NUMBERS = DOCS / "benchmarks.json"
 TITLES = {
     "foundation": "Learning in one go",
     "everyday": "Raw everyday data, default parameters",
+    "frames": "Raw frames",
     "starting": "Small fits and first fits",
     "updates": "Small changes",
     "accuracy": "Accuracy after very many changes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 ORDER = [
     "plot_proof.py",
+    "plot_table.py",
     "plot_float_trace.py",
     "plot_stages.py",
     "plot_label_errors.py",

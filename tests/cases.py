@@ -25,7 +25,8 @@ class Cubes(FeatureMap):
 
 def any_width(feature_map):
     """Whether a map takes rows of any number of columns, and makes few features of them."""
-    return not np.ndim(feature_map.resolution) and getattr(feature_map, "degree", 2) == 2
+    few = getattr(feature_map, "degree", 2) == 2
+    return few and not np.ndim(feature_map.resolution) and feature_map.table is None
 
 
 MAPS = [*filter(any_width, feature_maps()), Cubes()]

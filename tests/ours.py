@@ -18,9 +18,10 @@ from traceless.estimators.path_one_class import PathOneClass
 from traceless.estimators.path_svc import PathSVC
 from traceless.estimators.path_svr import PathSVR
 from traceless.estimators.sliding_window import SlidingWindow
-from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.features import Linear, Number, Polynomial, RandomFourier, RandomLayer, Table
 
 _SEVERAL = [2**-10, 2**-14, 2**-20]  # one grid for each of three columns
+NUMBERS = [Number("a", shift=0.5, scale=2.0), Number("b", required=True), Number("c")]
 
 
 def feature_maps():
@@ -36,6 +37,10 @@ def feature_maps():
     yield RandomLayer(40, activation="relu")
     yield RandomLayer(40, activation="sine", scale=0.5)
     yield RandomLayer(3, resolution=_SEVERAL, input_resolution=_SEVERAL)
+    yield Table()
+    yield Table(NUMBERS, resolution=2**-12)
+    yield RandomFourier(30, gamma=0.1, table=Table(NUMBERS))
+    yield Polynomial(table=Table(NUMBERS))
 
 
 def estimators():

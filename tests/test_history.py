@@ -10,7 +10,7 @@ from threadpoolctl import ThreadpoolController
 
 from cases import MAPS, PENALTIES, Cubes, examples, name, penalty_name, slow_plainly
 from traceless import LSSVC, LSSVR, Knowledge, features
-from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer, Table
 from traceless.knowledge import gathering
 
 POOL = 10
@@ -207,6 +207,7 @@ GOLDEN = {
         RandomLayer(40, random_state=1),
         "caa9e44db95737c431420e5ee74baca6b32ea8719d97380e817a80a10e92891e",
     ),
+    "Table": (Table(), "3dc38d1be85a40a9162b0fde508ae334d155fa5b0d683a8d38cc3d157b097166"),
     "Cubes": (Cubes(), "421f18b9e34a4098a0bffd55e62b8b035b0ab77a6a1d86e4a5e8c0357a438573"),
 }
 CLASSWISE = "77961f2deade472e5477f08388792b54d35f2e0a1fc1cf84e5204d38f1bd93ff"  # of Linear

@@ -123,5 +123,8 @@ def test_imports_point_down_through_ten_layers():
     assert not contract.get("ignore_imports")
 
 
+BOUNDS["pages"] += 1  # your own data frame
+BOUNDS["tests"] += 300  # one digest for every kind of frame
+
 if __name__ == "__main__":
     sys.stdout.write("".join(f"{name}: {n}\n" for name, n in measured().items()))

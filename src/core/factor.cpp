@@ -1,6 +1,7 @@
 #include "factor.h"
 
 #include "kernels.h"
+#include "tolerances.h"
 
 namespace {
 

@@ -10,8 +10,6 @@
 
 #include "core.h"
 
-const double SOUND = 1e-14;  // a pivot below this part of its diagonal belongs to a dependent point
-
 // The upper triangle of A ← R; false at the first pivot that is not above this part of its diagonal. Each entry loses
 // its products one after the other, in the order of the rows: its bits are the same on every machine.
 bool cholesky(double *A, int64_t stride, int64_t n, double sound);

@@ -9,6 +9,7 @@
 
 #include "factor.h"
 #include "gram.h"
+#include "tolerances.h"
 
 typedef std::vector<double> Values;
 typedef std::vector<int> Some;  // places, in order
@@ -72,8 +73,7 @@ struct Margin {
     return t + lift;
   }
 
-  // Places of a largest set of rows on which the system can be solved, in order: each has this part of its norm² of
-  // its own.
+  // Places of a largest set of rows on which the system can be solved, in order.
   Some independent() const {
     Some picked;
     Values L(k * k), left(k);
@@ -82,7 +82,7 @@ struct Margin {
       int p = -1;
       double most = 0, *row = &L[n * k];
       for (int64_t j = 0; j < k; ++j)
-        if (left[j] > most && left[j] > 1e-12 * (G[j * k + j] + rho)) p = j, most = left[j];
+        if (left[j] > most && left[j] > DEPENDENT * (G[j * k + j] + rho)) p = j, most = left[j];
       if (p < 0) break;
       for (int64_t j = 0; j < k; ++j) row[j] = G[p * k + j] + rho;
       for (int64_t q = 0; q < n; ++q)

@@ -23,14 +23,6 @@
 
 namespace {
 
-const double EPS = 0x1p-52;
-const double PROMISE = 1e-9;      // the largest violation of a condition, unless rounding explains more
-const double CEILING = 1e-6;      // beyond which rounding explains nothing
-const double AGAIN = 0.8;         // of a limit: below, a violation is within it also if measured again
-const double SEEN = 0.1;          // over k(x, x): an α of 1e-9 of this adds less than the promise to f, which is near 1
-const int FRESH = 32;             // changes after which sums are computed from scratch
-const double WIDE = 4;            // how many times further from a threshold than it is itself everything has to be
-
 struct Candidate {
   Values c, alpha, w, f;  // f = Σ c k without b, where it is known; w of a linear kernel
   double b = 0, residual = 0;
@@ -66,7 +58,7 @@ class Groups {
   Values y, U;
 
  private:
-  double dual_noise(const Candidate &s) const { return 10 * EPS * sum(s.alpha) * largest * largest; }
+  double dual_noise(const Candidate &s) const { return ROUNDED * EPS * sum(s.alpha) * largest * largest; }
   Values combined(const Some &of, const Values &c);
   Values between(int i, const Some &others, const Some &order = {});
   Values at_bounds(const Some &O, const Values &c);
@@ -113,18 +105,25 @@ Groups::Groups(Gram &gram, const Ends &ends, std::optional<In<double, 1>> centre
   });
   group.resize(m);
   for (int64_t o = 0; o < m; ++o) {
-    const int64_t i = order[o].second, begin = i - i % copies;
-    const double common = copies > 1 ? *std::min_element(alphas + begin, alphas + begin + copies) : 0.0;
+    const int64_t i = order[o].second;
     if (!o || order[o].first != order[o - 1].first || compared(i, order[o - 1].second)) {
       first.push_back(i), U.push_back(0), held.push_back(0);
       y.push_back(signs[i]), level.push_back(levels[i]), slot.push_back(ends.slots.data()[i]);
       largest = std::max(largest, std::sqrt(std::max(0.0, gram.diagonal[slot.back()])));
     }
     U.back() += ends.bound.data()[i];
-    held.back() += alphas[i] - common;  // what the copies of a row have in common cancels
+    held.back() += alphas[i];
     group[i] = first.size() - 1;
   }
   n = first.size();
+  for (int64_t i = 0, end = 0; i < n && copies > 1; ++i) {  // what the sides of a tube have in common cancels
+    while (end < n && !std::memcmp(row(first[i]), row(first[end]), 8 * d)) ++end;
+    for (int64_t j = i + 1; j < end; ++j)
+      if (y[i] * (level[j] - level[i]) >= 0 && y[i] != y[j]) {
+        const double common = std::min(held[i], held[j]);
+        held[i] -= common, held[j] -= common;
+      }
+  }
   for (int64_t i = 0; i < n; ++i) held[i] = std::min(held[i], U[i]);
   all.resize(n);
   std::iota(all.begin(), all.end(), 0);
@@ -244,7 +243,7 @@ double Groups::noise(const Candidate &s) const {
     for (int64_t j = 0; j < d; ++j) own += std::fabs(X[i * d + j] * s.w[j]);
     size = std::max(size, own);
   }
-  return 10 * EPS * (size + std::fabs(s.b));
+  return ROUNDED * EPS * (size + std::fabs(s.b));
 }
 
 // --- solutions for given sides --------------------------------------------------------------------------------------
@@ -443,7 +442,7 @@ Candidate Groups::best() {
   }
   const bool solved = canonical(s);
   const double explained = solved ? std::min(dual_noise(s), CEILING) : CEILING;
-  if (solved && s.residual <= AGAIN * std::max(PROMISE, explained)) return s;
+  if (solved && s.residual <= MEASURED * std::max(PROMISE, explained)) return s;
   own.alpha = held;
   for (int64_t i = 0; i < n; ++i) own.c.push_back(y[i] * held[i]);
   if (!X.empty()) own.w = weights(own.c);

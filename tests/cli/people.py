@@ -1,5 +1,7 @@
 """Tables of people for tests of the command line."""
 
+from pathlib import Path
+
 import numpy as np
 
 
@@ -22,6 +24,17 @@ def contents(folder):
     left_out = ("lock", "ledger.sqlite-shm", "ledger.sqlite-wal")
     files = [path for path in folder.rglob("*") if path.is_file() and path.name not in left_out]
     return [(path, path.read_bytes()) for path in sorted(files)]
+
+
+def declared(columns, target="y", more=""):
+    """The name of a file here that declares a store: columns of numbers, or by their facts."""
+    if isinstance(columns, str):
+        columns = dict.fromkeys(columns.split(","), 'kind = "number"')
+    lines = ["[table.columns]", *(f'"{name}" = {{ {said} }}' for name, said in columns.items())]
+    if target:
+        lines += ["[target]", target if "=" in target else f'column = "{target}"']
+    Path("model.toml").write_text("\n".join([*lines, more]))
+    return "model.toml"
 
 
 def table(path, lines, header="id,age,income,color,bought"):

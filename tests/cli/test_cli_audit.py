@@ -98,8 +98,9 @@ def test_pipes_and_endless_devices_as_receipts_and_keys(call, shop, tmp_path, op
     os.mkfifo(tmp_path / "pipe")
     for path in ("pipe", "/dev/zero"):
         assert "no regular file" in call("verify", "shop", option, path, code=2).err
-    assert "no regular file" in call("new", "other", "--like", "people.csv", "--target", "bought",
-                                     "--secret", "/dev/zero", code=2).err  # fmt: skip
+    said = call("new", "other", "model.toml", "--secret", "/dev/zero", code=2).err
+    assert "no regular file" in said
+    assert "no regular file" in call("new", "other", "/dev/zero", code=2).err
 
 
 def test_a_secret_that_everybody_can_read_gives_a_warning(call, shop, tmp_path):

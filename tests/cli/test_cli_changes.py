@@ -3,9 +3,10 @@
 import os
 
 import pytest
-from people import people, table
+from people import declared, people, table
 
 from traceless import LSSVC, Store
+from traceless.features import Number, Table
 
 
 def test_few_rows_wait_for_others(call, shop, tmp_path):
@@ -17,30 +18,30 @@ def test_few_rows_wait_for_others(call, shop, tmp_path):
 
 
 def test_new_labels_are_checked(call, tmp_path):
-    call("new s --target y --columns a --classes u,v")
+    call("new", "s", declared("a", 'column = "y"\nclasses = ["u", "v"]'))
     table(tmp_path / "t.csv", ["1,u", "2,v"], "a,y")
     call("learn s t.csv")
     assert "one of the classes 'u', 'v'" in call("relabel s t.csv --to w", code=2).err
     assert "no column 'left'" in call("relabel s t.csv --new-column left", code=2).err
     assert "--to LABEL" in call("relabel s t.csv", code=2).err
-    call("new r --target p,q --columns a --regression")
+    call("new", "r", declared("a", 'column = ["p", "q"]\nkind = "number"'))
     assert "several targets" in call("relabel r t.csv --to 1", code=2).err
     assert "FILES of rows, or --slice" in call("forget s", code=2).err
 
 
 def test_a_weight_column(call, tmp_path):
-    call("new s --target y --columns a --weight w")
+    call("new", "s", declared("a", 'column = "y"\nweight = "w"'))
     table(tmp_path / "t.csv", ["1,u,2", "2,v,3"], "a,y,w")
     call("learn s t.csv")
     for change, labels in (("status s", ["u", "v"]), ("relabel s t.csv --to v", ["v", "v"])):
         call(change)
-        expected = LSSVC(fingerprint=True).fit([[1.0], [2.0]], labels, [2.0, 3.0]).digest()
+        model = LSSVC(Table([Number("a")]), fingerprint=True)
+        expected = model.fit([[1.0], [2.0]], labels, [2.0, 3.0]).digest()
         assert call("status s --json").json["digest"] == expected
 
 
 def test_a_shared_secret_lets_rows_be_forgotten_one_by_one(call, shop, tmp_path):
-    declared = "--scale age=50:20 --scale income=40:12 --category color=red,green"
-    call(f"new branch --target bought --columns age,income,color {declared} --secret shop/secret")
+    call("new branch model.toml --secret shop/secret")  # as that of the shop
     people(tmp_path / "branch.csv", seed=3)
     call("learn branch branch.csv")
     call("merge shop branch")

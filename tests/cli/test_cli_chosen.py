@@ -4,7 +4,7 @@ import pytest
 from people import table
 
 from traceless import LSSVC, Store
-from traceless.sources import Schema, Table
+from traceless.sources import Files, Schema
 
 HEADER = "patient,age,pressure,state"
 
@@ -12,8 +12,8 @@ HEADER = "patient,age,pressure,state"
 def refit(lines, path):
     """The digest of a fit from scratch on these lines."""
     schema = Schema.from_facts(Store("clinic").about["table"])
-    X, y, _ = Table([str(table(path, lines, HEADER))], schema).arrays()
-    return LSSVC(fingerprint=True).fit(X, y).digest()
+    X, y, _ = Files([str(table(path, lines, HEADER))], schema).arrays()
+    return LSSVC(schema.table, fingerprint=True).fit(X, y).digest()
 
 
 def of(lines, *ids):

@@ -8,6 +8,7 @@ import warnings
 
 import pytest
 from click.testing import CliRunner
+from people import declared
 
 from traceless.cli.command import command
 from traceless.cli.output import Declined, Result
@@ -148,7 +149,7 @@ def test_a_closed_pipe_is_no_error_and_a_full_disk_is_said(tmp_path):
 
 
 def test_an_interrupt_leaves_quietly_and_changes_nothing(call, tmp_path):
-    call("new", "s", "--target", "y", "--columns", "a")
+    call("new", "s", declared("a"))
     before = call("history", "s", "--json").out
     process = subprocess.Popen(
         [sys.executable, "-m", "traceless", "learn", "s", "-"],

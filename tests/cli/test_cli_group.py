@@ -43,11 +43,11 @@ def test_each_command_has_help_examples_and_documentation(call, name):
 
 def test_a_shell_completes_words():
     asked = {"_TRACELESS_COMPLETE": "bash_complete", "COMP_CWORD": "4"}
-    asked |= {"COMP_WORDS": "traceless new s --map f"}
+    asked |= {"COMP_WORDS": "traceless learn s --format p"}
     program = Path(sys.executable).parent / "traceless"
     env = {**os.environ, **asked}
     done = subprocess.run([program], capture_output=True, text=True, env=env)
-    assert "plain,fourier" in done.stdout.splitlines()
+    assert "plain,parquet" in done.stdout.splitlines()
 
 
 def test_help_imports_nothing_heavy():

@@ -8,21 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from people import people, table
+from people import declared, people, table
 
 from traceless import LSSVC, Store
-from traceless.features import Linear
-from traceless.sources import Schema, Table
+from traceless.sources import Files, Schema
 
 
 def rows_of(path):
     schema = Schema.from_facts(Store("shop").about["table"])
-    return Table([str(path)], schema).arrays()
+    return Files([str(path)], schema).arrays()
 
 
 def test_predictions_are_those_of_the_model(call, shop, tmp_path):
     X, y, _ = rows_of("people.csv")
-    model = LSSVC(Linear()).fit(X, y)
+    model = LSSVC(Schema.from_facts(Store("shop").about["table"]).table).fit(X, y)
     said = call("predict shop people.csv --keep id,color --scores --probabilities").out
     header, *lines = csv.reader(io.StringIO(said))
     assert header == [
@@ -61,7 +60,7 @@ def test_a_bad_row_leaves_no_half_file(call, shop, tmp_path):
 
 
 def test_more_than_two_classes_have_a_score_each(call, tmp_path):
-    call("new", "s", "--target", "y", "--columns", "a", "--labels", "int")
+    call("new", "s", declared("a", 'column = "y"\nkind = "int"'))
     table(tmp_path / "t.csv", ["1,7", "2,8", "3,9"], "a,y")
     call("learn", "s", "t.csv")
     head = call("predict", "s", "t.csv", "--scores").out.splitlines()[0]
@@ -90,8 +89,8 @@ def test_a_label_never_learned_is_a_wrong_answer(call, shop, tmp_path):
 
 @pytest.mark.parametrize("weighted", [True, False])
 def test_scores_of_a_regression(call, tmp_path, weighted):
-    weight = ["--weight", "w"] if weighted else []
-    call("new", "s", "--target", "y", "--columns", "a", "--regression", *weight)
+    target = 'column = "y"\nkind = "number"' + weighted * '\nweight = "w"'
+    call("new", "s", declared("a", target))
     table(tmp_path / "t.csv", [f"{a},{3 * a + a % 2},{1 + a % 3}" for a in range(20)], "a,y,w")
     call("learn", "s", "t.csv")
     told = call("score", "s", "t.csv", "--json").json
@@ -104,7 +103,7 @@ def test_scores_of_a_regression(call, tmp_path, weighted):
 
 
 def test_an_empty_store_has_no_answers(call, tmp_path):
-    call("new", "s", "--target", "y", "--columns", "a")
+    call("new", "s", declared("a"))
     table(tmp_path / "t.csv", ["1,u"], "a,y")
     for command in ("predict s t.csv", "score s t.csv", "export s m.onnx"):
         assert "holds no rows yet: traceless learn s" in call(command, code=2).err

@@ -1,134 +1,144 @@
 import shlex
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from people import table
+from people import declared, table
 from sklearn.base import clone
 
 from traceless import ESVM, LPSVM, LSSVC, LSSVR, PathOneClass, PathSVC, Store, features, wESVM
-from traceless.cli.model_options import MAPS, MODELS, build
+from traceless.cli.declaration import MAPS, MODELS, build
 from traceless.cli.new import new
-from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
-from traceless.sources import Boolean, Category, Date, Hashed, Number, Schema, TextFormat
+from traceless.features import Number, Polynomial, RandomFourier, RandomLayer, Table
+from traceless.features.table import as_toml
+from traceless.sources import Schema
 
-NEW = ("new", "s", "--target", "y")
+TABLE = Table([Number("a"), Number("b")])
+NUMBERS = 'column = "y"\nkind = "number"'
 
 
-def test_choices_are_those_that_can_be_built():
-    choices = {param.name: getattr(param.type, "choices", None) for param in new.params}
-    assert tuple(choices["model"]) == tuple(MODELS)
-    assert tuple(choices["map_"]) == tuple(MAPS)
-    assert {*MAPS.values()} == {*features.MAPS}
-    assert all(build(model, None, {}) for model in MODELS)
-    assert all(build("lssvc", map_, {}) for map_ in MAPS)
+def test_every_model_and_map_can_be_declared():
+    assert {*MAPS.values()} == {*features.MAPS} - {"Linear"}  # which a table takes the place of
+    text, numbers = Schema(TABLE, ["y"]), Schema(TABLE, ["y"], "number")
+    for model in MODELS:
+        assert build({"kind": model}, numbers if model in ("lssvr", "pathsvr") else text)
+    assert all(build({"map": map_}, text) for map_ in MAPS)
+    assert len(new.params) - 2 <= 8
 
 
 @pytest.mark.parametrize(
-    ("options", "model"),
+    ("section", "model"),
     [
-        ("", LSSVC(Linear())),
-        ("--rho 0.5 --class-weight balanced", LSSVC(Linear(), rho=0.5, class_weight="balanced")),
-        ("--class-weight u=2,v=1", LSSVC(Linear(), class_weight={"u": 2.0, "v": 1.0})),
-        ("--set bias=no --set resolution=0.25", LSSVC(Linear(bias=False, resolution=0.25))),
-        ("--set solver=woodbury", LSSVC(Linear(), solver="woodbury")),
-        ("--set free_intercept=yes --set standardize=TRUE", LSSVC(Linear(), standardize=True)),
+        ({}, LSSVC(TABLE)),
+        ({"rho": 0.5, "class_weight": "balanced"}, LSSVC(TABLE, rho=0.5, class_weight="balanced")),
+        ({"class_weight": {"u": 2.0, "v": 1}}, LSSVC(TABLE, class_weight={"u": 2.0, "v": 1})),
         (
-            "--rho evidence --set decision=posterior",
-            LSSVC(Linear(), rho="evidence", decision="posterior"),
+            {"bias": False, "resolution": 0.25},
+            LSSVC(Table(TABLE.columns, bias=False, resolution=0.25)),
         ),
-        ("--set standardize=false --regression", LSSVR(Linear(), standardize=False)),
-        ("--model lpsvm --set free_intercept=yes", LPSVM(free_intercept=True)),
-        ("--map polynomial --set degree=3 --set coef0=2.0", LSSVC(Polynomial(3, coef0=2.0))),
+        ({"solver": "woodbury"}, LSSVC(TABLE, solver="woodbury")),
         (
-            "--map fourier --components 30 --gamma 0.5 --set random_state=7",
-            LSSVC(RandomFourier(30, gamma=0.5, random_state=7)),
+            {"rho": "evidence", "decision": "posterior"},
+            LSSVC(TABLE, rho="evidence", decision="posterior"),
+        ),
+        ({"kind": "lpsvm", "free_intercept": True}, LPSVM(free_intercept=True)),
+        ({"map": "polynomial", "degree": 3}, LSSVC(Polynomial(3, table=TABLE))),
+        (
+            {"map": "fourier", "n_components": 30, "gamma": 0.5, "random_state": 7},
+            LSSVC(RandomFourier(30, gamma=0.5, random_state=7, table=TABLE)),
         ),
         (
-            "--map layer --components 9 --set activation=tanh --set scale=2.0",
-            LSSVC(RandomLayer(9, activation="tanh", scale=2.0)),
+            {"map": "layer", "n_units": 9, "activation": "tanh", "scale": 2.0},
+            LSSVC(RandomLayer(9, activation="tanh", scale=2.0, table=TABLE)),
         ),
-        ("--regression --set target_resolution=0.5", LSSVR(Linear(), target_resolution=0.5)),
-        ("--model lpsvm --C 4", LPSVM(4.0)),
-        ("--model esvm --C 4 --components 8", ESVM(8, 4.0)),
-        ("--model wesvm --class-weight golden", wESVM(class_weight="golden")),
-        ("--model pathsvc --C 4 --gamma 0.5", PathSVC(C=4.0, gamma=0.5)),
-        ("--model pathsvc", PathSVC()),
+        ({"kind": "lpsvm", "C": 4}, LPSVM(4.0)),
+        ({"kind": "esvm", "C": 4, "n_units": 8}, ESVM(8, 4.0)),
+        ({"kind": "wesvm", "class_weight": "golden"}, wESVM(class_weight="golden")),
+        ({"kind": "pathsvc", "C": 4.0, "gamma": 0.5}, PathSVC(C=4.0, gamma=0.5, table=TABLE)),
+        ({"kind": "pathsvc"}, PathSVC(table=TABLE)),
     ],
 )
-def test_options_become_the_model(call, options, model):
-    call(*NEW, "--columns", "a,b", *options.split())
+def test_the_section_becomes_the_model(call, section, model):
+    lines = "\n".join(["[model]", *(f"{k} = {as_toml(v)}" for k, v in section.items())])
+    call("new", "s", declared("a,b", more=lines))
     if not isinstance(model, PathSVC):
         model = clone(model).set_params(fingerprint=True)  # every store has them
+    if section.get("kind") == "lpsvm":
+        model.set_params(feature_map=TABLE)
+    if section.get("kind") in ("esvm", "wesvm"):
+        model.feature_map.set_params(table=TABLE)
     assert repr(Store("s").model()) == repr(model)
 
 
+def test_a_target_of_numbers_is_a_regression(call):
+    call("new", "s", declared("a,b", NUMBERS, "[model]\ntarget_resolution = 0.5"))
+    wanted = LSSVR(TABLE, target_resolution=0.5, fingerprint=True)
+    assert repr(Store("s").model()) == repr(wanted)
+
+
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("columns", "target", "more", "said"),
     [
-        ("--columns a --gamma 1", "gamma does nothing with LSSVC and Linear, which take bias"),
-        ("--columns a --C 1", "C does nothing with LSSVC and Linear"),
-        ("--columns a --model esvm --rho 1", "--rho does nothing with --model esvm"),
-        ("--columns a --model esvm --map linear", "leave out --map linear"),
-        ("--columns a --model pathsvc --regression", "--regression is --model lssvr"),
-        ("--columns a --regression --labels int", "this is a regression"),
-        ("--columns a --map fourier --gamma -3", "gamma"),
-        ("--columns a --set resolution=0.3", "power of two"),
-        ("--columns a --set solver", "NAME=... is needed"),
-        ("", "Say which columns to learn from"),
-        ("--columns a --like x.csv", "--columns, or --like FILE"),
-        ("--columns a --drop b", "--columns, or --like FILE"),
-        ("--category b=x --hash b=3", "declared twice"),
-        ("--category b", "NAME=... is needed"),
-        ("--hash b=many", "'many' is not a number"),
-        ("--hash b=2.5", "'2.5' is not a whole number"),
-        ("--scale b=1", "'' is not a number"),
-        ("--columns a --class-weight u=x", "'x' is not a number"),
-        ("--columns a --labels int --classes a,b", "'a' is not a number"),
-        ("--missing a=x", "--missing a=x: 'x' is not a number"),
-        ("--missing a=1 --missing a=2", "--missing is given twice"),
-        ("--category b=x --missing b=y", "Declare it as a value: --category b=A,B,"),
-        ("--boolean b=ja", "NAME=YES:NO is needed"),
-        ("--date b=day", "a date in ISO 8601 is needed, such as 2000-01-01, got 'day'"),
-        ("--date b=%d.%m.%Y,%Y", "two of the kind format"),
-        ("--columns a --id a", "'a' is there twice"),
-        ("--columns a --check none.csv", "There is no file none.csv"),
-        ("--like none.csv", "There is no file none.csv"),
-        ("--columns a --secret none", "none: No such file"),
+        (
+            "a",
+            "y",
+            "[model]\ngamma = 1",
+            "gamma does nothing with LSSVC and Table, which take bias",
+        ),
+        ("a", "y", "[model]\nC = 1", "C does nothing with LSSVC and Table"),
+        ("a", "y", "[model]\ntable = 1", "table does nothing"),
+        ("a", "y", '[model]\nkind = "esvm"\nrho = -1', "rho must be"),
+        ("a", "y", '[model]\nkind = "esvm"\nmap = "linear"', "leave out map"),
+        ("a", "y", '[model]\nkind = "svm"', "kind must be one of lssvc"),
+        ("a", "y", '[model]\nmap = "cubic"', "map must be one of linear"),
+        ("a", NUMBERS, '[model]\nkind = "pathsvc"', "does not suit the target: declare lssvr"),
+        ("a", "y", '[model]\nkind = "lssvr"', "declare kind = 'number' in [target]"),
+        ("a", "y", '[model]\nmap = "fourier"\ngamma = -3', "gamma must be"),
+        ("a", "y", "[model]\nresolution = 0.3", "power of two"),
+        ("a", "", "", "a section [target] must say which column to predict"),
+        ("a", "y", '[id]\ncolumn = "a"', "must be text and differ, got 'a' twice"),
+        (
+            "a",
+            "y",
+            '[id]\ncolumn = "p"\nsuppres = 3',
+            "[id] has no 'suppres'; it has column, suppress",
+        ),
+        ("a", "y", "[models]", "there is no section [models]"),
+        ("a", "y", "[model", "model.toml: "),
+        ({"a": 'kind = "text"'}, "y", "", "kind must be one of number, boolean"),
+        ({"a": 'kind = "number", missing = 3'}, "y", "", "number has no 'missing'; it has"),
+        ({"b": 'kind = "category", values = []'}, "y", "", "the categories must be words, and at"),
+        ({"b": 'kind = "hashed", buckets = 2.5'}, "y", "", "between 1 and 65536, got 2.5"),
+        ({"b": 'kind = "date", origin = "day"'}, "y", "", "such as 2000-01-01, got 'day'"),
+        ("a", 'column = "y"\nkind = "int"\nclasses = ["a"]', "", "do not suit kind = 'int'"),
     ],
 )
-def test_bad_declarations_are_refused_and_make_nothing(call, tmp_path, options, said):
-    assert said in call(*NEW, *options.split(), code=2).err
-    assert list(tmp_path.iterdir()) == []
+def test_bad_declarations_are_refused_and_make_nothing(call, tmp_path, columns, target, more, said):
+    path = declared(columns, target, more)
+    assert said in call("new", "s", path, code=2).err
+    assert [one.name for one in tmp_path.iterdir()] == [path]
 
 
-def test_like_reads_names_and_nothing_else(call, tmp_path):
-    (tmp_path / "t.csv").write_text("id,a,y,w,b\nnot,even,rows\n")
-    call(*NEW, "--like", "t.csv", "--drop", "id", "--weight", "w")
-    facts = Store("s").about["table"]
-    assert [c["name"] for c in facts["columns"]] == ["a", "b"]
-    assert facts["weight"] == "w"
-    assert "has no column 'q'" in call("new z --target q --like t.csv", code=2).err
-    said = call(*NEW, "--like", "t.csv", "--category", "other=x", code=2).err
-    assert "'other' is declared, but is not among the columns of t.csv" in said
-    (tmp_path / "t.csv").write_text("patient;a;y\n")
-    call("new u --target y --like t.csv --id patient --delimiter ';'")
-    assert [c["name"] for c in Store("u").about["table"]["columns"]] == ["a"]
+def test_files_that_are_not_there_are_named(call, tmp_path):
+    assert "none.toml: No such file" in call("new", "s", "none.toml", code=2).err
+    path = declared("a")
+    assert "There is no file none.csv" in call("new", "s", path, "--check", "none.csv", code=2).err
+    assert "none: No such file" in call("new", "s", path, "--secret", "none", code=2).err
+    assert [one.name for one in tmp_path.iterdir()] == [path]
 
 
 @pytest.mark.parametrize("example", new.examples)
 def test_the_examples_work(call, tmp_path, example):
-    (tmp_path / "customers.csv").write_text("name,email,age,bought\n")
-    (tmp_path / "january.csv").write_text("age,income,bought\n31,2000,yes\n")
-    columns = {f"pixels{k}": [0.0] for k in range(4)} | {"digit": [0]}
-    pq.write_table(pa.table(columns), "digits.parquet")
+    (tmp_path / "january.csv").write_text("age,y\n31,yes\n")
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "secret").write_bytes(bytes(32))
     words = shlex.split(example)[1:]
+    words = [f"{word}-s" if word == "shop" else word for word in words]
+    declared("age")
     assert call(*words, "--json").json["ok"]
 
 
 def test_an_existing_folder_is_not_touched(call, shop):
     before = call("status", "shop", "--json").out
-    assert call("new", "shop", "--target", "y", "--columns", "a", code=2).err.startswith("error: ")
+    assert call("new", "shop", declared("a"), code=2).err.startswith("error: ")
     assert call("status", "shop", "--json").out == before
 
 
@@ -137,67 +147,50 @@ def test_one_class_needs_no_target(call, tmp_path, rng):
     rows = [f"{a},{b}" for a, b in X]
     for name, part in (("all", rows), ("gone", rows[:25])):
         table(tmp_path / f"{name}.csv", part, "a,b")
-    call("new s --columns a,b --model pathoneclass --set nu=0.2")
+    call("new", "s", declared("a,b", "", '[model]\nkind = "pathoneclass"\nnu = 0.2'))
     call("learn s all.csv")
     call("forget s gone.csv --yes")
-    assert Store("s").model().digest() == PathOneClass(nu=0.2).fit(X[25:]).digest()
+    assert Store("s").model().digest() == PathOneClass(nu=0.2, table=TABLE).fit(X[25:]).digest()
     assert "-1" in call("predict s all.csv").out
     assert "no target to compare answers with" in call("score s all.csv", code=2).err
-    assert "Say which column to predict" in call("new t --columns a,b", code=2).err
-    call("new t --columns a --model pathoneclass --labels int", code=2)
 
 
 def test_check_lists_what_does_not_fit_and_makes_nothing(call, tmp_path):
-    (tmp_path / "t.csv").write_text("a,b,y\n1,x,u\ntwo,x,u\n3,,v\n4,x,\n")
-    declared = (*NEW, "--columns", "a", "--category", "b=x,", "--check", "t.csv")
-    answer = call(*declared, "--json", code=1).json
+    (tmp_path / "t.csv").write_text("a,b,y\n1,x,u\ntwo,x,u\n3,,v\n4,x,\n5,z,v\n")
+    columns = {"a": 'kind = "number", required = true', "b": 'kind = "category", values = ["x"]'}
+    words = ("new", "s", declared(columns), "--check", "t.csv")
+    answer = call(*words, "--json", code=1).json
     assert answer["problems"] == [
         "t.csv, line 3, column 'a': a number is needed, got 'two'.",
+        "t.csv, line 6, column 'b': one of the categories 'x' is needed, got 'z'. Declare it, or "
+        "take other words as absent: Category('b', [...], unknown='zero').",
         "t.csv, line 5, column 'y': the label is missing, there is none.",
     ]
-    assert (answer["rows"], answer["columns"], answer["features"]) == (4, 2, 3)
-    assert "2 problems were found. Nothing was made." in call(*declared, code=1).out
+    assert (answer["rows"], answer["columns"], answer["features"]) == (5, 2, 2)
+    assert "3 problems were found. Nothing was made." in call(*words, code=1).out
     (tmp_path / "t.csv").write_text("a,b,y\n1,x,u\n2,x,v\n2,x,v\n")
-    answer = call(*declared, "--json").json
+    answer = call(*words, "--json").json
     assert answer["labels"] == {"u": 1, "v": 2}
     assert answer["problems"] == []
     (tmp_path / "t.csv").write_text("a,b,y\n" + "?,x,u\n" * 100)
-    answer = call(*declared, "--json", code=1).json
+    answer = call(*words, "--json", code=1).json
     assert len(answer["problems"]) == 20
     assert not answer["all_read"]
-    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+    assert {path.name for path in tmp_path.iterdir()} == {"t.csv", "model.toml"}
 
 
 def test_a_store_for_its_owner_or_for_a_group(call, tmp_path):
-    call("new", "mine", "--target", "y", "--columns", "x")
-    call("new", "ours", "--target", "y", "--columns", "x", "--shared")
+    call("new", "mine", declared("x"))
+    call("new", "ours", declared("x"), "--shared")
     assert (tmp_path / "mine").stat().st_mode & 0o7777 == 0o700
     assert (tmp_path / "ours").stat().st_mode & 0o7777 == 0o2770
 
 
-def test_the_declaration_is_kept(call):
-    """A column that is declared by itself need not be named in --columns."""
-    call(
-        *("new", "s", "--target", "ill", "--columns", 'age,"a,b",weight', "--missing", "age=40"),
-        *("--scale", "weight=70:10", "--missing", "weight=75", "--boolean", "smoker=ja,j:nein"),
-        *("--date", "visited", "--missing", "visited=2020-01-01", "--boolean", "new"),
-        *("--date", "born=%d.%m.%Y,365.25 days,1950-01-01", "--missing", "dose=0"),
-        *("--category", "color=red,,blue", "--hash", "city=8", "--labels", "int"),
-        *("--classes", "1,2", "--id", "patient", "--delimiter", "tab", "--decimal", ","),
-        *("--null", "NA,?"),
-    )
-    columns = [
-        Number("age", missing=40.0),
-        Number("a,b"),
-        Number("weight", 70.0, 10.0, missing=75.0),
-        Category("color", ("red", "", "blue")),
-        Hashed("city", 8),
-        Boolean("smoker", ("ja", "j"), ("nein",)),
-        Boolean("new"),
-        Date("visited", missing="2020-01-01"),
-        Date("born", "1950-01-01", "365.25 days", "%d.%m.%Y"),
-        Number("dose", missing=0.0),
-    ]
-    text = TextFormat("\t", ",", ("NA", "?"))
-    expected = Schema(columns, ["ill"], "int", classes=[1, 2], id="patient", text=text)
-    assert Store("s").about["table"] == expected.facts()
+def test_columns_keep_their_order(call, tmp_path):
+    """A ledger sorts keys; a table whose columns it sorted would mix them up."""
+    call("new", "s", declared("z,a,m"))
+    table(tmp_path / "t.csv", ["1,20,300,u", "2,10,100,v"], "m,a,z,y")
+    call("learn s t.csv")
+    wanted = LSSVC(Table([Number(name) for name in "zam"]), fingerprint=True)
+    frame = [{"z": 300, "a": 20, "m": 1}, {"z": 100, "a": 10, "m": 2}]
+    assert Store("s").model().digest() == wanted.fit(frame, ["u", "v"]).digest()

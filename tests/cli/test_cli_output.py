@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from people import table
+from people import declared, table
 
 from traceless.cli import output
 from traceless.cli.inputs import with_progress
@@ -189,7 +189,7 @@ def test_a_formula_after_a_semicolon_is_text():
 
 def test_formulas_in_labels_and_kept_columns(call, tmp_path):
     table(tmp_path / "t.csv", ['=1+1,1,"=HYPERLINK(0)"', "no,-1,x"], "label,a,=b")
-    call("new", "s", "--target", "label", "--columns", "a", "--labels", "text")
+    call("new", "s", declared("a", "label"))
     call("learn", "s", "t.csv")
     said = call("predict", "s", "t.csv", "--keep", "=b,a").out
     assert said == "'=b,a,prediction\n'=HYPERLINK(0),1,'=1+1\nx,-1,no\n"

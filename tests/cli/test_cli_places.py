@@ -4,14 +4,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from people import declared
 
 
 @pytest.fixture
 def store(call, tmp_path):
-    call(
-        *("new", "s", "--target", "y", "--columns", "age", "--category", "c=x,z"),
-        *("--missing", "height=1", "--id", "p"),
-    )
+    columns = dict.fromkeys(("age", "height"), 'kind = "number"')
+    columns["c"] = 'kind = "category", values = ["x", "z"]'
+    call("new", "s", declared(columns, "y", '[id]\ncolumn = "p"'))
     (tmp_path / "t.csv").write_text('p,age,c,height,y\n\n1,30,x,1.5,u\n2,40,z,,"v"\n3,35,x,2,u\n')
     call("learn", "s", "t.csv")
 
@@ -24,9 +24,7 @@ def test_a_value_beyond_the_grid_is_named(call, tmp_path, store, row, name):
 
 
 def test_features_of_a_polynomial_are_named(call, tmp_path):
-    call(
-        "new", "p", "--target", "y", "--columns", "a,b", "--map", "polynomial", "--set", "degree=2"
-    )
+    call("new", "p", declared("a,b", more='[model]\nmap = "polynomial"\ndegree = 2'))
     (tmp_path / "t.csv").write_text("a,b,y\n1,1e10,u\n2,3,v\n")
     said = call("learn", "p", "t.csv", code=2).err
     assert "b" in said.split("takes the value")[0]
@@ -34,11 +32,11 @@ def test_features_of_a_polynomial_are_named(call, tmp_path):
 
 
 def test_a_column_finer_than_the_grid_is_named(call, tmp_path):
-    call("new", "f", "--target", "y", "--columns", "a,tiny")
+    call("new", "f", declared("a,tiny"))
     rows = np.random.default_rng(0).normal(size=20) * 1e-6
     lines = [f"{k},{x!r},{'uv'[k % 2]}" for k, x in enumerate(rows.tolist())]
     (tmp_path / "t.csv").write_text("a,tiny,y\n" + "\n".join(lines))
-    assert "Column 'tiny' varies by less than" in call("learn", "f", "t.csv").err
+    assert "Column 1 ('tiny') varies by less than" in call("learn", "f", "t.csv").err
 
 
 def test_rows_that_are_not_held_are_named_by_their_lines(call, tmp_path, store):

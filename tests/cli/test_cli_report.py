@@ -11,13 +11,14 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from people import table
+from people import declared, table
 
 from pages import Page
 from traceless import LSSVC, Store
 from traceless.cli import report
 from traceless.cli.group import root
-from traceless.sources import Number, Schema
+from traceless.features import Number, Table
+from traceless.sources import Schema
 
 HOSTILE = '"></title></svg><script>alert(1)</script><img src=x onerror=y>\u202e\x1b[31m'
 
@@ -87,7 +88,7 @@ def test_scores_of_a_regression(call, prices):
 
 
 def test_names_from_anywhere_are_only_text(call, tmp_path):
-    about = {"organisation": HOSTILE, "table": Schema([Number("a")], [HOSTILE]).facts()}
+    about = {"organisation": HOSTILE, "table": Schema(Table([Number("a")]), [HOSTILE]).facts()}
     store = Store.new(tmp_path / "s", LSSVC(), about=about)
     X, y = np.arange(60.0)[:, None], [f"{HOSTILE}{k % 20}" for k in range(60)]
     store.learn(X, y, key=HOSTILE)
@@ -160,7 +161,7 @@ def test_every_change_is_in_one_line(call, shop, monkeypatch, hours, periods):
 
 
 def test_stores_without_rows_or_model_have_a_report(call, shop):
-    call("new", "s", "--target", "y", "--columns", "a")
+    call("new", "s", declared("a"))
     call("report", "s", "--html", "page.html")
     assert "All is as it should be." in page_of().text
     call("destroy", "shop", "model", "--yes")

@@ -1,14 +1,16 @@
 import numpy as np
 import pytest
-from people import table
+from people import declared, table
 
 from traceless import LSSVR, Store
 from traceless.features import Linear
-from traceless.sources import Schema, Table
+from traceless.features.table import as_toml
+from traceless.sources import Files, Schema
 
 
 def encoded(store, path):
-    return Table([path], Schema.from_facts(Store(store).about["table"])).arrays()[0]
+    schema = Schema.from_facts(Store(store).about["table"])
+    return schema.table.transform(Files([path], schema).arrays()[0])
 
 
 def test_declarations_are_shown(call, shop):
@@ -22,11 +24,15 @@ def test_declarations_are_shown(call, shop):
 
 
 def test_every_kind_of_column_is_told(call):
-    call(
-        "new s --target ill --columns age --missing age=40 --date visit=2020-01-01,weeks,%d.%m.%Y "
-        "--boolean smoker=ja:nein --hash city=8 --category sex=f,m, --id patient --weight w "
-        "--delimiter ';' --decimal , --null NA,?"
-    )
+    columns = {
+        "age": 'kind = "number", required = true',
+        "visit": 'kind = "date", origin = "2020-01-01", unit = "weeks", format = "%d.%m.%Y"',
+        "smoker": 'kind = "boolean", true = ["ja"], false = ["nein"]',
+        "city": 'kind = "hashed", buckets = 8',
+        "sex": 'kind = "category", values = ["f", "m"], unknown = "zero"',
+    }
+    more = '[id]\ncolumn = "patient"\n[read]\ndelimiter = ";"\ndecimal = ","\nnull = ["NA", "?"]'
+    call("new", "s", declared(columns, 'column = "ill"\nweight = "w"', more))
     shown = [line.split()[:2] for line in call("show s").out.splitlines() if "  " in line]
     kinds = "age number, visit date, smoker boolean, city hashed, sex category, ill target"
     for pair in f"{kinds}, w weight, patient id".split(", "):
@@ -35,17 +41,16 @@ def test_every_kind_of_column_is_told(call):
 
 def test_the_options_shown_make_the_same_model(call, shop):
     """What is shown as options is taken as options, and gives the same description."""
-    call(
-        "new first --target y --columns a --map fourier --gamma 0.25 --components 7 --rho 0.5 "
-        "--class-weight u=2,v=1 --set random_state=3 --set solver=cholesky --set bias=no "
-        "--set free_intercept=no"
-    )
+    chosen = {"map": "fourier", "gamma": 0.25, "n_components": 7, "rho": 0.5, "random_state": 3}
+    chosen |= {"class_weight": {"u": 2, "v": 1}, "bias": False, "free_intercept": False}
+
+    def section(options):
+        return "\n".join(["[model]", *(f"{k} = {as_toml(v)}" for k, v in options.items())])
+
+    call("new", "first", declared("a", more=section(chosen)))
     said = call("show first --json").json
-    flags = {"model": "--model", "map": "--map", "class_weight": "--class-weight"}
-    options = []
-    for name, value in said["options"].items():
-        options += [flags[name], value] if name in flags else ["--set", f"{name}={value}"]
-    call("new", "second", "--target", "y", "--columns", "a", *options)
+    said["options"]["kind"] = said["options"].pop("model")
+    call("new", "second", declared("a", more=section(said["options"])))
     assert call("show second --json").json["model"] == said["model"]
 
 
@@ -56,8 +61,8 @@ def test_coefficients_have_names_and_the_largest_effect_is_first(call, tmp_path,
     labels = np.where((X - X.mean(axis=0)) @ [1, 0.02, 50] + rng.normal(size=60) > 0, "b", "a")
     lines = [f"{a},{b},{c},{label}" for (a, b, c), label in zip(X, labels, strict=True)]
     table(tmp_path / "t.csv", lines, "p,q,r,label")
-    options = [] if bias else ["--set", "bias=no"]
-    call("new", "s", "--target", "label", "--columns", "p,q,r", *options)
+    columns = dict.fromkeys("pqr", 'kind = "number", required = true')
+    call("new", "s", declared(columns, "label", "" if bias else "[model]\nbias = false"))
     call("learn", "s", "t.csv")
     told, model = call("show", "s", "--json").json, Store("s").model()
     found = dict(zip(told["coefficients"]["name"], told["coefficients"]["b"], strict=True))
@@ -87,7 +92,11 @@ def test_coefficients_of_a_regression_have_errors(call, prices):
 def test_several_targets_are_shown_by_name(call, tmp_path):
     lines = [f"{k},{k % 3},{k % 7}" for k in range(20)]
     table(tmp_path / "t.csv", lines, "a,u,v")
-    call("new", "s", "--target", "u,v", "--columns", "a", "--regression")
+    call(
+        "new",
+        "s",
+        declared({"a": 'kind = "number", required = true'}, 'column = ["u", "v"]\nkind = "number"'),
+    )
     call("learn", "s", "t.csv")
     told = call("show", "s", "--json").json["coefficients"]
     assert told["target"] == ["u", "u", "v", "v"]
@@ -96,7 +105,7 @@ def test_several_targets_are_shown_by_name(call, tmp_path):
 
 def test_few_are_shown_of_many(call, tmp_path):
     table(tmp_path / "t.csv", [f"{k},{k % 2}" for k in range(30)], "a,y")
-    call("new", "s", "--target", "y", "--columns", "a", "--map", "fourier", "--components", "90")
+    call("new", "s", declared("a", more='[model]\nmap = "fourier"\nn_components = 90'))
     call("learn", "s", "t.csv")
     few, all_ = call("show", "s").out, call("show", "s", "--all").out
     assert "51 smaller ones are shown with --all." in few
@@ -105,12 +114,12 @@ def test_few_are_shown_of_many(call, tmp_path):
 
 
 def test_what_has_no_coefficients_is_shown_too(call, shop, tmp_path):
-    call("new", "s", "--target", "y", "--columns", "a")
+    call("new", "s", declared("a"))
     assert "has learned no rows yet" in call("show", "s").out
     call("destroy", "shop", "model", "--yes")
     assert "is destroyed" in call("show", "shop").out
     assert "income" in call("show", "shop").out
-    call("new", "p", "--target", "bought", "--columns", "age", "--model", "pathsvc")
+    call("new", "p", declared("age", "bought", '[model]\nkind = "pathsvc"'))
     call("learn", "p", "people.csv")
     assert "made of rows" in call("show", "p").out
 

@@ -1,13 +1,14 @@
 import csv
 import json
-import shlex
+import tomllib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from traceless.sources.suggestion import REMARK
+from traceless.features.suggestion import REMARK
 
 COLUMNS = {
     "numbers": st.none() | st.floats(-1e6, 1e6).map(repr),
@@ -32,7 +33,8 @@ COLUMNS = {
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_the_rows_fit_what_is_proposed_for_them(call, tmp_path, rows, sign):
-    names = [*COLUMNS, "y"]
+    names = [*COLUMNS, "k", "y"]
+    rows = [row | {"k": str(k + 0.5)} for k, row in enumerate(rows)]
     path = tmp_path / (f"t.{sign}" if len(sign) > 1 else "t.csv")
     if sign == "parquet":
         pq.write_table(
@@ -46,23 +48,73 @@ def test_the_rows_fit_what_is_proposed_for_them(call, tmp_path, rows, sign):
             table.writeheader()
             table.writerows(rows)
     found = call("suggest", path.name, "--target", "y", "--json").json
-    assert [column["name"] for column in found["columns"]] == names
-    assert all(column["reason"] for column in found["columns"])
-    assert (found["rows"], found["remark"]) == (len(rows), REMARK)
-    words = found["command"]
-    assert words[:2] == ["traceless", "new"]
-    if any(word in ("--columns", "--category", "--hash", "--boolean", "--date") for word in words):
-        answer = call(*words[1:], "--check", path.name, "--json").json
-        assert answer["problems"] == []
-        assert answer["rows"] == len(rows)
+    assert list(found["reasons"]) == names[:-1]
+    assert all(found["reasons"].values())
+    assert found["remark"] == REMARK
+    text = call("suggest", path.name, "--target", "y").out
+    assert {*tomllib.loads(text)} >= {"table", "target"}
+    (tmp_path / "m.toml").write_text(text)
+    answer = call("new", "s", "m.toml", "--check", path.name, "--json", code=None).json
+    assert "problems" in answer, (answer, text)
+    odd = [name for name, why in found["reasons"].items() if "will be refused" in why]
+    assert all(any(f"column {name!r}" in said for name in odd) for said in answer["problems"])
+    assert answer["rows"] == len(rows)
 
 
-def test_the_command_can_be_copied(call, tmp_path):
-    (tmp_path / "my file.csv").write_text("a b;c;y\n1,5;x'y;u\n2,5;z;v\n")
-    said = call("suggest", "my file.csv", "--target", "y", "--store", "my store").out
-    assert REMARK in said
-    assert "Try it first with --check 'my file.csv'" in said
-    text = said.partition("\n\n")[0]
-    words = shlex.split(text.replace("\\\n", ""))  # as a shell does
-    call(*words[1:])
-    call("learn", "my store", "my file.csv")
+def test_what_is_proposed_can_be_used(call, tmp_path):
+    """As Excel writes it: cp1252, semicolons, its own first line, decimal commas, blank rows."""
+    rows = [
+        f"{k:04d};{k % 7},5;{'männlich' if k % 2 else 'weiblich'};{'uv'[k % 3 > 0]}"
+        for k in range(40)
+    ]
+    lines = ["sep=;", "Kunden-ID;Größe;Geschlecht;y", *rows, ";;;", ";;;"]
+    (tmp_path / "my file.csv").write_bytes("\r\n".join(lines).encode("cp1252"))
+    said = call("suggest", "my file.csv", "--target", "y").out
+    facts = tomllib.loads(said)
+    assert facts["id"] == {"column": "Kunden-ID"}
+    assert facts["table"]["columns"] == {
+        "Größe": {"kind": "number"},
+        "Geschlecht": {"kind": "category", "values": ["männlich", "weiblich"]},
+    }
+    assert facts["read"] == {"decimal": ",", "encoding": "cp1252"}
+    (tmp_path / "m.toml").write_text(said)
+    call("new", "s", "m.toml")
+    assert call("learn", "s", "my file.csv", "--json").json["receipt"]["held"] == 40
+    (tmp_path / "utf8.csv").write_bytes("\r\n".join(lines).encode("utf-8-sig"))
+    again = call("score", "s", "utf8.csv", "--read", "encoding=utf-8", "--json").json
+    assert again["rows"] == 40
+    assert call("verify", "s", "utf8.csv", "--read", "encoding=utf-8", "--json").json["ok"]
+    said = call("verify", "s", "my file.csv", "--read", "encoding=utf-8", code=2).err
+    assert 'save it as "CSV UTF-8", or say how it is written: encoding = "cp1252"' in said
+
+
+def test_umlauts_in_two_forms_are_one_name(call, tmp_path):
+    (tmp_path / "t.csv").write_text("Gro\u0308ße,y\n1,u\n2,v\n")
+    (tmp_path / "m.toml").write_text(
+        '[table.columns]\n"Größe" = { kind = "number" }\n[target]\ncolumn = "y"'
+    )
+    call("new", "s", "m.toml")
+    assert call("learn", "s", "t.csv", "--json").json["receipt"]["held"] == 2
+    for name, make in (("t.jsonl", None), ("t.parquet", pq.write_table)):
+        rows = {"Gro\u0308ße": [1, 2], "y": ["u", "v"]}
+        if make:
+            make(pa.table(rows), name)
+        else:
+            (tmp_path / name).write_text(
+                "".join(
+                    json.dumps({"Gro\u0308ße": k, "y": y}) + "\n" for k, y in ((1, "u"), (2, "v"))
+                )
+            )
+        assert call("verify", "s", name, "--json").json["ok"]
+
+
+@pytest.mark.parametrize("values", [[0.5, 1, 2] * 5, list(range(30))])
+def test_targets_that_are_numbers_are_a_regression(call, tmp_path, values):
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{k},{y}\n" for k, y in enumerate(values)))
+    found = call("suggest t.csv --target y --json").json
+    assert found["target"] == {"column": "y", "kind": "number"}
+
+
+def test_a_target_that_is_not_there_is_refused(call, tmp_path):
+    (tmp_path / "t.csv").write_text("a;y\n1;u\n")
+    assert "has no column 'z'; it has 'a', 'y'" in call("suggest t.csv --target z", code=2).err

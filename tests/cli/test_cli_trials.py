@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from people import people, table
+from people import declared, people, table
 
 from traceless.cli import trials
 
@@ -33,7 +33,7 @@ def test_scores_of_no_rows_and_of_requests_that_wait(call, shop, tmp_path):
     waits = call("forget", "shop", "one.csv", "--batch", *score).json["scores"]
     assert waits["before"] == waits["after"] != {}
     assert call("flush", "shop", *score).json["scores"]["after"] == waits["after"]
-    call("new", "empty", "--target", "bought", "--columns", "age,income")
+    call("new", "empty", declared("age,income", "bought"))
     first = call("learn", "empty", "people.csv", *score).json["scores"]
     assert first["before"] == {}
     assert first["after"]["accuracy"] > 0.5

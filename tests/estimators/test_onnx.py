@@ -6,10 +6,11 @@ import onnxruntime
 import pytest
 
 from cases import MAPS, Cubes, name
+from ours import NUMBERS
 from traceless import LPSVM, LSSVC, LSSVR, SlidingWindow
 from traceless.arithmetic.products import Coefficients
 from traceless.estimators.onnx import to_onnx
-from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer, Table
 
 OURS = [
     *(phi for phi in MAPS if not isinstance(phi, Cubes)),
@@ -18,6 +19,10 @@ OURS = [
     RandomFourier(51, gamma=2.0),
     RandomFourier(5, gamma=0.5, resolution=2.0 ** -np.arange(10, 15)),
     RandomFourier(6, input_resolution=[2**-4, 2**-14, 2**-20]),
+    Table(NUMBERS, resolution=2**-12),
+    Polynomial(table=Table(NUMBERS)),
+    RandomFourier(8, gamma=0.1, table=Table(NUMBERS)),
+    RandomLayer(9, table=Table(NUMBERS)),
     RandomLayer(2, resolution=[2**-8, 2**-14], input_resolution=[2**-6, 2**-20, 2**-5]),
 ]
 

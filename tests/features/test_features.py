@@ -26,6 +26,7 @@ from traceless.features import (
     Polynomial,
     RandomFourier,
     RandomLayer,
+    Table,
 )
 from traceless.features.probe import probe_rows
 from traceless.features.specification import PROBE
@@ -91,9 +92,11 @@ def test_rows_in_several_blocks(phi, rng):
 def test_values_are_codes_times_steps(phi, rng):
     X = rng.normal(size=(9, 3))
     bound = phi.bind(3)
-    assert (phi.transform(X) == bound.codes(X) * bound.steps).all()
+    is_table = isinstance(phi, Table)  # a transformer, which leaves the constant to others
+    n = len(bound.steps) - is_table
+    assert (phi.transform(X) == (bound.codes(X) * bound.steps)[:, :n]).all()
     assert (phi.transform(X.tolist()) == phi.transform(X)).all()
-    if bound.has_bias:
+    if bound.has_bias and not is_table:
         assert (phi.transform(X)[:, -1] == 1).all()
 
 
@@ -130,6 +133,8 @@ def test_linear_holds_values_up_to_the_limit():
 def test_values_that_are_not_finite_are_named(phi, bad, rng):
     X = rng.normal(size=(600, 3))
     X[555, 1] = bad
+    if isinstance(phi, Table) and np.isnan(bad):
+        pytest.skip("NaN is an absent value")
     with pytest.raises(RangeError, match=r"(NaN|infinity) \(column 1\)"):
         phi.bind(3).codes(X)
 

@@ -222,7 +222,8 @@ class History:
                 self.wrong("values", "another label than that of the only class")
             return
         f = np.array([p.values(p.alpha, p.b) for p in problems]).T
-        near = max(10 * max(1e-9 * p.unit, p.noise()) for p in problems)
+        kkt = model.kkt_residual_
+        near = max(10 * max(max(1e-9, kkt) * p.unit, p.noise()) for p in problems)
         ours = model.predict(X) if isinstance(model, PathSVR) else model.decision_function(X)
         # of other classes' rows two solutions within the promise may say something else
         off = max(

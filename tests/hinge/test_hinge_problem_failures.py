@@ -87,7 +87,11 @@ def test_a_path_is_interrupted(rng):
         return dense_kernel(Kernel("rbf"), A, B)
 
     problem = PointProblem(Kernel("callable", function=kernel), 3)
-    with pytest.raises(KeyboardInterrupt):
-        problem.fit(X, y, 1.0)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            problem.fit(X, y, 1.0)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(problem) == 0
     assert residual(problem.fit(X, y, 1.0)) <= promise(problem)

@@ -15,6 +15,12 @@ def test_histories(machine, family):
     assert stress.run(f"{machine}:{family}:1").failures == []
 
 
+@pytest.mark.parametrize("seed", [49, 56, 59])
+def test_the_sides_of_a_tube_do_not_grow_together(seed):
+    """Of equal rows, with hardly any tube and C = 1e7: their difference would have no digits."""
+    assert stress.run(f"PathSVR:lattice, huge bound:{seed}").failures == []
+
+
 def test_a_live_model():
     it = stress.run("PathSVC:duplicates:1", 600)
     assert (it.failures, it.tally["updates"]) == ([], 601)

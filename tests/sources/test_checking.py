@@ -1,23 +1,26 @@
+import datetime as dt
+
 import pyarrow as pa
 import pytest
 
-from traceless.sources import Category, Number, Schema, Table
+from traceless.features import Category, Number, Table
+from traceless.sources import Files, Schema
 from traceless.sources.checking import check_table
 
-SCHEMA = Schema([Number("a"), Category("c", ("x",))], ["y"], weight="w", id="p")
+SCHEMA = Schema(Table([Number("a"), Category("c", ("x",))]), ["y"], weight="w", id="p")
 
 
 def test_all_problems_of_all_columns_are_found():
     table = pa.table(
         {
-            "a": [1.0, None, 3.0, None],
+            "a": ["1", "?", "3", "?"],
             "c": ["x", "x", "z", "x"],
             "y": ["u", "", "u", "v"],
-            "w": ["heavy"] * 4,
+            "w": [dt.date(2024, 1, 1)] * 4,
             "p": [1, 2, None, 4],
         }
     )
-    found = check_table(Table([table.slice(0, 2), table.slice(2)], SCHEMA))
+    found = check_table(Files([table.slice(0, 2), table.slice(2)], SCHEMA))
     assert found.rows == 4
     assert [problem.split(":")[0].split(", ", 1)[1:] for problem in found.problems] == [
         ["row 2, column 'a'"],
@@ -40,5 +43,5 @@ def test_all_problems_of_all_columns_are_found():
 )
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path, text, said):
     (tmp_path / "t.csv").write_text(text)
-    (problem,) = check_table(Table([str(tmp_path / "t.csv")], SCHEMA)).problems
+    (problem,) = check_table(Files([str(tmp_path / "t.csv")], SCHEMA)).problems
     assert said in problem

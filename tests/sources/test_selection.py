@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceless.exceptions import TableError
-from traceless.sources import Number, Schema, Selection, Table
+from traceless.features import Number, Table
+from traceless.sources import Files, Schema, Selection
 
-SCHEMA = Schema([Number("a")], ["y"], id="who")
+SCHEMA = Schema(Table([Number("a")]), ["y"], id="who")
 IDS = st.lists(st.sampled_from(["1", "2", "3", "017", "Zoë"]), min_size=1, max_size=30)
 
 
@@ -40,6 +41,6 @@ def test_the_rows_of_ids_in_their_order(first, second, batch_rows):
 
 def test_a_table_without_the_column_is_refused():
     bare = frame(["1"]).drop_columns("who")
-    assert len(list(Table([bare], SCHEMA).rows("if there"))) == 1
+    assert len(list(Files([bare], SCHEMA).rows("if there"))) == 1
     with pytest.raises(TableError, match="no column 'who'"):
         list(Selection([bare], SCHEMA, None, ["1"]).rows("if there"))

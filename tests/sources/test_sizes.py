@@ -10,11 +10,11 @@ import pytest
 
 from traceless import scan
 from traceless.exceptions import TableError
-from traceless.features import Linear
+from traceless.features import Linear, Number, Table
 from traceless.knowledge.sums import Recipe
-from traceless.sources import Number, Schema, Table
+from traceless.sources import Files, Schema
 
-SCHEMA = Schema([Number("x")], ["y"])
+SCHEMA = Schema(Table([Number("x")]), ["y"])
 MIB = 2**20
 
 
@@ -49,7 +49,7 @@ def repeated(n, length):
 def refused(path):
     assert os.path.getsize(path) < 200_000
     with pytest.raises(TableError, match="TRACELESS_MEMORY_LIMIT") as caught:
-        Table([str(path)], SCHEMA).arrays()
+        Files([str(path)], SCHEMA).arrays()
     assert "Nothing was changed" in str(caught.value)
     return str(caught.value)
 
@@ -70,11 +70,11 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch):
     monkeypatch.setenv("TRACELESS_MEMORY_LIMIT", "0.05")
     assert "0.05 are allowed" in refused(tmp_path / "t.parquet")
     monkeypatch.setenv("TRACELESS_MEMORY_LIMIT", "0.06")
-    assert len(Table([str(tmp_path / "t.parquet")], SCHEMA).arrays()[1]) == 3000
+    assert len(Files([str(tmp_path / "t.parquet")], SCHEMA).arrays()[1]) == 3000
     for wrong in ("much", "-1", "nan", "inf"):
         monkeypatch.setenv("TRACELESS_MEMORY_LIMIT", wrong)
         with pytest.raises(ValueError, match="must be a number of gibibytes"):
-            Table([str(tmp_path / "t.parquet")], SCHEMA).arrays()
+            Files([str(tmp_path / "t.parquet")], SCHEMA).arrays()
 
 
 @pytest.mark.usefixtures("little")
@@ -93,7 +93,7 @@ def test_many_texts_of_usual_length_are_read_in_whole_batches(tmp_path):
     n = 150_000
     words = [f"word {k:06d}" for k in range(n)]
     pq.write_table(pa.table({"x": np.arange(n) * 1.0, "y": words}), tmp_path / "t.parquet")
-    batches = list(Table([str(tmp_path / "t.parquet")], SCHEMA).batches())
+    batches = list(Files([str(tmp_path / "t.parquet")], SCHEMA).batches())
     assert batches[0].n_rows >= 65_536
     assert np.concatenate([batch.y for batch in batches]).tolist() == words
     X = np.concatenate([batch.X for batch in batches])

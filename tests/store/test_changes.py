@@ -16,10 +16,11 @@ from click.testing import CliRunner
 from traceless import LSSVC, Store
 from traceless.cli.group import root
 from traceless.exceptions import RevealingWarning
-from traceless.sources import Number, Schema
+from traceless.features import Number, Table
+from traceless.sources import Schema
 from traceless.store import Queued
 
-SCHEMA = Schema([Number("a"), Number("b")], ["state"], id="who")
+SCHEMA = Schema(Table([Number("a"), Number("b")]), ["state"], id="who")
 RNG = np.random.default_rng(0)
 X = np.round(RNG.normal(size=(300, 2)), 3)
 Y = np.where(X[:, 0] + X[:, 1] > 0, "ill", "well")
@@ -151,8 +152,8 @@ def stores(tmp_path_factory):
     """A store that has learned the first 200 rows, and a branch with 50 others, to be copied."""
     folder = tmp_path_factory.mktemp("stores")
     about = {"table": SCHEMA.facts()}
-    on("learn", 0, 200)(Store.new(folder / "store", LSSVC(), about=about))
-    Store.new(folder / "branch", LSSVC(), about=about).learn(*rows(250, 300))
+    on("learn", 0, 200)(Store.new(folder / "store", LSSVC(SCHEMA.table), about=about))
+    Store.new(folder / "branch", LSSVC(SCHEMA.table), about=about).learn(*rows(250, 300))
     return folder
 
 
@@ -273,7 +274,7 @@ def test_what_is_refused_is_refused_by_every_interface(at, name):
 def test_the_next_change_starts_from_what_is_there(at):
     store = at(CHANGES["learn"])
     LEARNED(store, dry_run=True)
-    digest = LSSVC(fingerprint=True).fit(X[60:200], Y[60:200]).digest()
+    digest = LSSVC(SCHEMA.table, fingerprint=True).fit(X[60:200], Y[60:200]).digest()
     assert FORGOTTEN(store).digest_after == digest
 
 

@@ -79,6 +79,19 @@ def of_map(case):
     }
 
 
+def of_table(case):
+    table = features.Table.from_facts(case["table"])
+    rows = table.rows(case["frame"])
+    bound = table.bind(rows.shape[1])
+    return {
+        "digest": table.digest(),
+        "names": table.feature_names(),
+        "rows": hexed(rows),
+        "codes": np.asarray(bound.codes(rows)).astype(np.int64).tolist(),
+        "sums": Knowledge.of(bound, rows, list(range(len(rows)))).digest(),
+    }
+
+
 def of_sums(case):
     known = Knowledge.of(feature_map(case["map"]), *rows_of(case), **case["options"])
     return {
@@ -174,6 +187,7 @@ def of_record(case):
 
 KINDS = {
     "maps": of_map,
+    "tables": of_table,
     "sums": of_sums,
     "least_squares": of_least_squares,
     "path": of_path,
@@ -218,6 +232,23 @@ MAPS = [
     ("RandomLayer", {"n_units": 7, "activation": "tanh", "bias": False}),
     ("RandomLayer", {"n_units": 7, "activation": "relu", "scale": 2.0}),
     ("RandomLayer", {"n_units": 7, "activation": "sine", "scale": 0.5}),
+    ("Table", {}),
+]
+COLUMNS = {
+    "age": {"kind": "number", "shift": 40, "scale": 12.5},
+    "weight": {"kind": "number", "required": True},
+    "smokes": {"kind": "boolean", "true": ["ja"], "false": ["nein"]},
+    "island": {"kind": "category", "values": ["Dream", "Biscoe", "Zürich"]},
+    "ward": {"kind": "category", "values": ["1", "2"], "unknown": "zero"},
+    "seen": {"kind": "date", "origin": "2010-01-01", "unit": "365.25 days"},
+    "came": {"kind": "date", "unit": "hours", "format": "%d.%m.%Y %H:%M"},
+    "city": {"kind": "hashed", "buckets": 5},
+}
+FRAME = [
+    [31, 70.5, "ja", "Dream", 1, "2024-02-29", "01.03.2024 10:30", "Oslo"],
+    [None, -0.1, "nein", "Biscoe", 2, "2024-03-01T12:00+02:00", "28.02.1999 00:00", "Bergen"],
+    [40.25, 1e6, None, "Zu\u0308rich", 3, None, None, None],
+    ["52", "3e-3", "JA", None, None, "1969-12-31T23:59:59.5", "", 17],
 ]
 X = ((np.arange(60) * 7919) % 101 / 32.0 - 1.5).reshape(20, 3)
 THREE = [["cat", "dog", "owl"][(7 * i) % 5 % 3] for i in range(20)]
@@ -249,6 +280,12 @@ def map_cases():
     values = np.array([[0.1, -0.3, 2.5], [1e3, -1e-9, 0.0], [-7.25, 1 / 3, 1e-3]])
     for kind, parameters in MAPS:
         yield of(f"{kind} {parameters}", map=[kind, parameters], X=np.concatenate([X[:3], values]))
+
+
+def table_cases():
+    frame = [dict(zip(COLUMNS, row, strict=True)) for row in FRAME]
+    for more in ({}, {"bias": False, "resolution": 2**-8}):
+        yield of(f"all kinds {more}", table=more | {"columns": COLUMNS}, frame=frame)
 
 
 def sums_cases():
@@ -404,6 +441,7 @@ def path_cases():
 
 CASES = {
     "maps": map_cases,
+    "tables": table_cases,
     "sums": sums_cases,
     "least_squares": least_squares_cases,
     "path": path_cases,

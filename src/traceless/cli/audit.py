@@ -57,7 +57,7 @@ def status(store: Store) -> Result:
 def find(store: Store, which: str) -> Result:
     """Show what became of the rows of an id.
 
-    COLUMN is the column that "traceless new --id" declared; give ids as in patient=17,23, or as
+    COLUMN is the column that [id] declares; give ids as in patient=17,23, or as
     patient=@FILE with one id per line. Shows how many rows are held and in which changes they came,
     how many of them wait to be forgotten, and whether the id is on the suppression list. Of an id
     whose last row is forgotten nothing else is known.

@@ -15,7 +15,7 @@ from traceless.cli.output import Outputs, Result
 from traceless.cli.trials import How, change_options
 
 if TYPE_CHECKING:
-    from traceless.sources import Table
+    from traceless.sources import Files
     from traceless.store import Receipt, Store
 
 
@@ -240,17 +240,16 @@ def _joined(batches: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     return np.concatenate(X), np.concatenate(y), weight, each
 
 
-def _relabelled(table: Table, to: str | None, column: str | None) -> tuple[Any, ...]:
+def _relabelled(table: Files, to: str | None, column: str | None) -> tuple[Any, ...]:
     """X, old labels, weights, ids and new labels of all rows."""
     import numpy as np
-    import pyarrow as pa
 
-    from traceless.sources.cells import Cells
+    from traceless.features.cells import Cells
 
     schema, named = table.schema, [name for name in (table.schema.id,) if name]
     batches = list(table.batches([*schema.names, *([column] if column else [])], maybe=named))
     new = []
     for batch in batches:
-        same = Cells(pa.array([to] * batch.n_rows), "--to", "The new label", 0, typed=False)
-        new.append(schema.target_of(batch.cells[column] if column else same))
+        same = Cells(np.full(batch.n_rows, to, dtype=object), "--to", "The new label")
+        new.append(schema.target_of(batch.cells(column) if column else same))
     return *_joined((b.X, b.y, b.weight, b.ids) for b in batches), np.concatenate(new)

@@ -18,8 +18,8 @@ from traceless.cli.trials import Change, How
 from traceless.exceptions import NotLearnedError
 
 if TYPE_CHECKING:
-    from traceless.sources import Schema, Selection, Table
-    from traceless.sources.table import Ids
+    from traceless.sources import Files, Schema, Selection
+    from traceless.sources.reader import Ids
     from traceless.store import Store
 
 _SHOWN = 20  # ids that are listed
@@ -92,7 +92,7 @@ class Chosen:
     where: str | None = None
 
     @functools.cached_property
-    def table(self) -> Table:
+    def table(self) -> Files:
         """The table, with the chosen rows only."""
         from traceless.cli.places import keep
         from traceless.sources import Selection
@@ -154,13 +154,13 @@ def ids_in(where: str, schema: Schema) -> list[str]:
     schema : Schema
         Declares the column of ids.
     """
-    from traceless.sources.cells import canonical_id
+    from traceless.sources.schema import canonical_id
 
     column, sign, said = where.partition("=")
     if schema.id is None:
         raise click.UsageError(
             "No column of ids is declared for this store, so its rows cannot be found by one. "
-            "Declare it when a store is made: traceless new --id COLUMN. Nothing was changed."
+            "Declare it when a store is made: [id] column = NAME. Nothing was changed."
         )
     if not sign or column.strip() != schema.id:
         raise click.UsageError(

@@ -6,6 +6,7 @@ import csv
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,18 +16,40 @@ from traceless.cli.places import keep
 from traceless.progress import progress
 
 if TYPE_CHECKING:
-    from traceless.sources import Schema, Table
-    from traceless.sources.table import Ids
+    from traceless.sources import Files, Schema
+    from traceless.sources.reader import Ids
 
 Function = Callable[..., Result]
 FORMATS = ("csv", "tsv", "jsonl", "parquet")  # those of traceless.sources
 
-format_option = click.option(
+_FORMAT = click.option(
     "--format",
     "format_",
     type=click.Choice(FORMATS),
     help="What the files are, if their names do not say; standard input (-) is csv by default.",
 )
+_READ = click.option(  # what `with_read` takes
+    "--read",
+    metavar="NAME=VALUE",
+    multiple=True,
+    expose_value=False,
+    callback=lambda ctx, _, given: ctx.meta.update(read=given),
+    help="How CSV is written, in place of what is declared: encoding=cp1252, delimiter=;",
+)
+
+
+def format_option(function: Function) -> Function:
+    """Add --format, and --read for CSV that is written in another way than declared."""
+    return _FORMAT(_READ(function))
+
+
+def with_read(schema: Schema) -> Schema:
+    """The schema, with what --read says of files."""
+    given = click.get_current_context().meta.get("read", ())
+    pairs = [text.partition("=") for text in given]
+    if wrong := [name for name, _, _ in pairs if name not in ("delimiter", "decimal", "encoding")]:
+        raise click.UsageError(f"--read {wrong[0]}: delimiter=, decimal= or encoding= is needed.")
+    return replace(schema, text=replace(schema.text, **{name: said for name, _, said in pairs}))
 
 
 def path_option(*names: str, help: str, **more: Any) -> Callable[[Function], Function]:  # noqa: A002
@@ -77,14 +100,17 @@ def declared(about: Any) -> Schema:
             "No table is declared for this store, which was made in Python: it says nothing of "
             "columns, so files cannot be read for it. Stores made by 'traceless new' have a table."
         )
-    return Schema.from_facts(about["table"])
+    try:
+        return with_read(Schema.from_facts(about["table"]))
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"This is not the schema of a table: {error}") from error
 
 
-def open_table(about: Any, files: Sequence[str], format_: str | None) -> Table:
+def open_table(about: Any, files: Sequence[str], format_: str | None) -> Files:
     """Files, to be read as `traceless new` declared them for a store that is `about` this."""
-    from traceless.sources import Table
+    from traceless.sources import Files
 
-    table = Table(files, declared(about), format_)
+    table = Files(files, declared(about), format_)
     keep(table=table)
     return table
 
@@ -94,7 +120,7 @@ def split_names(text: str | None) -> list[str]:
     return next(csv.reader([text]), []) if text else []
 
 
-def rows_of(table: Table, label: str, ids: Ids = "if there") -> Iterator[Any]:
+def rows_of(table: Files, label: str, ids: Ids = "if there") -> Iterator[Any]:
     """The rows of a table in batches, with a progress line in a terminal."""
     return with_progress(table.rows(ids), label)
 

@@ -15,7 +15,7 @@ from traceless.cli.output import Grid, Outputs, Result, csv_text, echo, fields, 
 from traceless.exceptions import StoreError
 
 if TYPE_CHECKING:
-    from traceless.sources import Table
+    from traceless.sources import Files
     from traceless.store import Store
 
 
@@ -122,7 +122,7 @@ def _model(store: Store) -> Any:
     return store.model()
 
 
-def scored(model: Any, table: Table) -> tuple[Any, Any, dict[str, Any]]:
+def scored(model: Any, table: Files) -> tuple[Any, Any, dict[str, Any]]:
     """Targets, predictions, and what compares them."""
     import numpy as np
 
@@ -141,7 +141,7 @@ _Answer = tuple[list[str], Callable[[Any], Any]]  # headings, and the columns fo
 
 
 def _answers(
-    model: Any, table: Table, scores: bool, probabilities: bool, interval: float | None
+    model: Any, table: Files, scores: bool, probabilities: bool, interval: float | None
 ) -> list[_Answer]:
     """What is to be written for each row; refuses what the model has not."""
     import numpy as np
@@ -171,14 +171,14 @@ def _answers(
 
 
 def _predictions(
-    answers: list[Callable[[Any], Any]], table: Table, kept: list[str]
+    answers: list[Callable[[Any], Any]], table: Files, kept: list[str]
 ) -> Iterator[list[Any]]:
     """Rows of the output, a batch at a time."""
     import numpy as np
 
-    batches = ((batch.X, batch) for batch in table.batches([*table.schema.features, *kept]))
+    batches = ((batch.X, batch) for batch in table.batches([*table.schema.table.names, *kept]))
     for X, batch in inputs.with_progress(batches, "predicting"):
-        columns = [batch.cells[name].array.to_pylist() for name in kept]
+        columns = [batch.cells(name).array.to_pylist() for name in kept]
         for answer in answers:
             columns += np.atleast_2d(answer(X).T).tolist()
         yield list(zip(*columns, strict=True))

@@ -34,7 +34,7 @@ def by_name(message: str) -> str:
     store: Any = context.meta.get("traceless store")
 
     def named(found: re.Match[str]) -> str:
-        names = table.schema.feature_names
+        names = table.schema.table.names
         if found[1] == "Feature":
             names = store.model().feature_map.feature_names(names)
         elif found[1] == "Target":

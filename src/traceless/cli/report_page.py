@@ -12,7 +12,7 @@ from traceless.cli.models import scored
 from traceless.store.page import code, document, named, text
 
 if TYPE_CHECKING:
-    from traceless.sources import Table
+    from traceless.sources import Files
     from traceless.store import Queued, Status, Store, Verification
     from traceless.store.entries import Entry
 
@@ -168,7 +168,7 @@ def _days(queued: Queued, now: datetime) -> int:
 _MEASURES = {"r2": "R²", "rmse": "root of the mean squared error", "mae": "mean absolute error"}
 
 
-def scores_on(store: Store, table: Table, files: Sequence[str]) -> tuple[str, dict[str, Any]]:
+def scores_on(store: Store, table: Files, files: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The part of the page about these files, and the numbers in it."""
     y, answers, measures = scored(store.model(), table)
     numbers = {k: decimal(value) for k, value in measures.items() if isinstance(value, float)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +9,14 @@ import click
 
 from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.model_options import described
+from traceless.cli.declaration import described
 from traceless.cli.output import Grid, Result, fields
 
 if TYPE_CHECKING:
     from traceless.store import Store
 
 MOST = 40  # coefficients in a terminal
-_LABELS = {"text": "labels", "int": "labels, whole numbers", "number": "numbers", "none": ""}
+_LABELS = {"int": "labels, whole numbers"}
 
 
 @command(
@@ -35,13 +34,12 @@ def show(store: Store, level: float, all_: bool) -> Result:
     large.
     """
     from traceless.estimators import loading
-    from traceless.sources import Schema
 
     now, origin = store.status(), store.receipt().store
     about, model = store.about, origin["model"]
     table = about.get("table")
     if table is not None:
-        Schema.from_facts(table)  # refuses what is none
+        inputs.declared(about)  # refuses what is none
     loading.from_description(model)  # likewise
     said = {
         "store": now.path,
@@ -54,7 +52,7 @@ def show(store: Store, level: float, all_: bool) -> Result:
     facts = {
         **said,
         **{f"  of {label}": count for label, count in now.classes.items()},
-        "text files": _text_files(**(table or {}).get("text", {})),
+        "text files": _text_files(**(table or {}).get("read", {})),
     }
     shown: list[str | Grid] = [
         fields({name: value for name, value in facts.items() if value is not None}),
@@ -76,63 +74,63 @@ _NO_TABLE = "No table is declared: this store was made in Python."
 
 def columns_of(table: Mapping[str, Any]) -> list[list[str]]:
     """Name, kind and meaning of each column of a table that `Schema.facts` describes."""
-    found = [[one["name"], one["kind"], _meaning(**one)] for one in table["columns"]]
-    classes = ", ".join(map(str, table["classes"])) or "any"
-    target = _LABELS[table["labels"]] + ("" if table["labels"] == "number" else f": {classes}")
-    found += [[name, "target", target] for name in table["target"]]
-    return found + [[table[k], k, said] for k, said in _OTHERS.items() if table.get(k)]
+    target, columns = table.get("target", {}), table["table"]["columns"]
+    found = [[said["name"], said["kind"], _meaning(**said)] for said in columns]
+    classes, kind = ", ".join(map(str, target.get("classes", []))) or "any", target.get("kind")
+    meaning = "numbers" if kind == "number" else f"{_LABELS.get(kind, 'labels')}: {classes}"
+    names = target.get("column", [])
+    found += [[n, "target", meaning] for n in ([names] if isinstance(names, str) else names)]
+    if "weight" in target:
+        found.append([target["weight"], "weight", "how much a row counts"])
+    if "id" in table:
+        meaning = "whose row it is; not learned from, and kept as a keyed hash"
+        found.append([table["id"]["column"], "id", meaning])
+    return found
 
 
-_OTHERS = {
-    "weight": "how much a row counts",
-    "id": "whose row it is; not learned from, and kept as a keyed hash",
-}
-
-
-def _meaning(*, kind: str, missing: Any = None, **said: Any) -> str:
+def _meaning(*, kind: str, required: bool = False, **said: Any) -> str:
     """What becomes of the values of a column, in words."""
+    from traceless.features.kinds import FALSE, TRUE
+
     if kind == "number":
-        shift, scale = said["shift"], said["scale"]
+        shift, scale = said.get("shift", 0.0), said.get("scale", 1.0)
         words = "as it is" if (shift, scale) == (0, 1) else f"(x - {shift:g}) / {scale:g}"
     elif kind == "boolean":
-        words = f"1 for {', '.join(said['true'])}; 0 for {', '.join(said['false'])}"
+        words = f"1 for {', '.join(said.get('true', TRUE))}; 0 for "
+        words += ", ".join(said.get("false", FALSE))
     elif kind == "date":
-        words = f"{said['unit']} since {said['origin']}"
+        words = f"{said.get('unit', 'days')} since {said.get('origin', '2000-01-01')}"
         words += f", written as {said['format']}" if "format" in said else ""
     elif kind == "category":
-        words = ", ".join(value or "(missing)" for value in said["values"])
+        words = ", ".join(said["values"])
+        words += "; others count as absent" if said.get("unknown") == "zero" else ""
     else:
         words = f"{said['buckets']} buckets"
-    return words if missing is None else f"{words}; {missing} if missing, and marked so"
+    return f"{words}; required" if required else words
 
 
-def _text_files(delimiter: str = ",", decimal: str = ".", nulls: Sequence[str] = ()) -> str | None:
+def _text_files(
+    delimiter: str = ",", decimal: str = ".", encoding: str = "utf-8", null: Sequence[str] = ()
+) -> str | None:
     """How CSV is written, where it is not as usual."""
-    if (delimiter, decimal, *nulls) == (",", "."):
+    if (delimiter, decimal, encoding, *null) == (",", ".", "utf-8"):
         return None
-    missing = f", missing as {', '.join(nulls)}" if nulls else ""
-    return f"cells between {delimiter!r}, decimal sign {decimal!r}{missing}"
+    absent = f", absent as {', '.join(null)}" if null else ""
+    return f"cells between {delimiter!r}, decimal sign {decimal!r}, {encoding}{absent}"
 
 
 def _coefficients(
     model: Any, table: Mapping[str, Any] | None, level: float, all_: bool
 ) -> tuple[dict[str, Any], list[str | Grid]]:
     """The table of coefficients, largest effect first, and how it is shown."""
-    import numpy as np
-
-    from traceless.sources import Schema
-
     if not hasattr(model, "summary"):
         return {}, [f"A {type(model).__name__} has no coefficients: it is made of rows."]
-    model = copy.copy(model)
-    if table is not None:
-        names = Schema.from_facts(table).feature_names
-        model.feature_names_in_ = np.array(names, dtype=object)
     is_regression = hasattr(model, "predict_interval")
     found = model.summary(level) if is_regression else model.summary()
     columns = {name: list(column) for name, column in found.columns.items()}
     if "target" in columns and is_regression and table is not None:
-        columns["target"] = [table["target"][k] for k in columns["target"]]
+        names = table["target"]["column"]
+        columns["target"] = [names[k] for k in columns["target"]]
     deviations = _deviations(model, is_regression)
     deviations *= len(columns["name"]) // len(deviations)  # of each target
     order = _largest_first(columns, deviations, is_regression)
@@ -191,4 +189,8 @@ def _largest_first(
 
 
 def _short(value: Any) -> Any:
+    from traceless.features.table import as_toml
+
+    if isinstance(value, bool | Mapping):
+        return as_toml(value)
     return f"{value:.6g}" if isinstance(value, float) else value

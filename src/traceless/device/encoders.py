@@ -61,7 +61,7 @@ class Encoder:
     @staticmethod
     def takes(phi: BoundMap) -> bool:
         """Whether a map can be had on a device; others are coded by the host."""
-        return phi.kind in _KINDS
+        return phi.kind in _KINDS and "table" not in phi.specification
 
     @property
     def rows(self) -> int:

@@ -27,7 +27,8 @@ class ForgettableColumns(LeastSquares):
         ----------
         columns : int, str, sequence of either, or boolean mask of shape (n_features,)
             Numbers (negative ones count from the last column), or names as in
-            ``feature_names_in_``. At least one column must stay.
+            ``feature_names_in_``. At least one column must stay. With a `Table` also one of its
+            categories, as in ``"color=red"``, which is unknown and 0 from then on.
 
         Returns
         -------
@@ -39,7 +40,7 @@ class ForgettableColumns(LeastSquares):
         Raises
         ------
         TypeError
-            If the map mixes columns in its features, as all but `Linear` and `Polynomial` do.
+            If the map mixes columns in its features, as `RandomFourier` and `RandomLayer` do.
             The model is unchanged.
         ValueError
             If there are no such columns; or with ``guard=True`` or ``fingerprint=True``, which
@@ -59,8 +60,8 @@ class ForgettableColumns(LeastSquares):
     def _forget_columns(self, columns: Any) -> None:
         state, n = self._held(), self.n_features_in_
         self._phi(state)  # the map as it is set now is the one that was learned with
-        names = getattr(self, "feature_names_in_", None)
-        gone = column_numbers(columns, n, names)
+        names, feature_map = getattr(self, "feature_names_in_", None), self._map()
+        gone = column_numbers(columns, n, names, feature_map.single_features)
         for name in ("guard", "fingerprint"):
             if getattr(self, name):
                 raise ValueError(
@@ -68,14 +69,14 @@ class ForgettableColumns(LeastSquares):
                     f"Give them up with set_params({name}=False), or fit a new model to rows "
                     "without these columns. Nothing was changed."
                 )
-        feature_map = self._map()
         left, _ = feature_map.without_columns(gone, n)
         known = state.knowledge().without_fingerprint().forget_columns(gone, feature_map)
         if left is not feature_map:
             self.feature_map = left
-        self.n_features_in_ = n - len(gone)
+        numbers = [column for column in gone if isinstance(column, int)]
+        self.n_features_in_ = n - len(numbers)
         if names is not None:
-            self.feature_names_in_ = np.delete(names, gone)
+            self.feature_names_in_ = np.delete(names, numbers)
         self.__dict__.pop("_guard", None)
         self._state = self._new_state(known)
         if any(re.fullmatch("[0-9a-f]{64}", name) for name in self.merged_):

@@ -6,10 +6,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.device.tensors import like, taken, to_array
+from traceless.estimators.inputs import known_rows
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.scoring import scores
 from traceless.estimators.summary import Summary
@@ -227,7 +227,7 @@ class PredictionErrors(Explained):
         """Predictions, and the errors of what rows will show."""
         (solution, phi), found = self._weights(), self._errors()
         X = to_array(taken(X))
-        X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
+        X = known_rows(self, X)
         mean = scores(solution, phi, X) * self._target_resolution()
         std, memory = np.empty_like(mean), np.empty((min(_ROWS, len(mean)), len(phi.steps)))
         for start in range(0, X.shape[0], _ROWS):

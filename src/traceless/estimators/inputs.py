@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.device.tensors import check_rows, is_on_device, kind_of, taken_rows, to_array
 from traceless.exceptions import MismatchError
+from traceless.features.table import table_of
 from traceless.knowledge.training_rows import Batch, is_whole, plain_labels, plain_values
 from traceless.knowledge.values import check_features, check_numbers, labels
 from traceless.sources.source import Source, as_source
@@ -41,12 +42,29 @@ def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Row
                 "Rows must come as a tuple (X, y) or (X, y, sample_weight), or as a source, got "
                 f"{type(rows).__name__}."
             )
-        source = None if _IN_MEMORY.issuperset(map(type, rows)) else as_source(*rows)
+        plain, (X, y, weight) = _IN_MEMORY.issuperset(map(type, rows)), (*rows, None)[:3]
+        source = None if plain else as_source(X, y, weight, table_of(estimator))
         if source is None:
             return checked_arrays(estimator, rows, task, reset)
         rows = source
     _check_columns(estimator, rows, reset)
     return rows
+
+
+def read_rows(estimator: Any, X: Any) -> Any:
+    """Rows of a frame as an array, where an estimator has a table; anything else as it is."""
+    table = table_of(estimator)
+    return X if table is None else table.rows(X)
+
+
+def known_rows(estimator: Any, X: Any) -> Any:
+    """Rows to be asked for, as an array with the columns that a fitted estimator knows."""
+    if table := table_of(estimator):
+        return check_array(table.rows(X), ensure_all_finite=False)  # there is one at least
+    if are_plain(estimator, X):
+        return X
+    options = {"reset": False, "accept_sparse": "csr", "ensure_all_finite": False}
+    return validate_data(estimator, X, **options)
 
 
 def sides(add: Any, forget: Any) -> tuple[Any, Any]:
@@ -129,19 +147,24 @@ def _validated(estimator: Any, rows: Rows, task: Task, reset: bool) -> tuple[Any
             y = to_array(y) if task == "regression" else labels(to_array(y))
             y = validate_data(estimator, X="no_validation", y=y, **kinds)
         return X, y
-    check_features(rows[0])
     if task == "regression":
         check_numbers(rows[1], "y")
-    X, y = validate_data(
-        estimator,
-        rows[0],
-        rows[1] if task == "regression" else labels(rows[1]),
-        reset=reset,
-        accept_sparse="csr",
-        ensure_all_finite=False,
-        **kinds,
-    )
+    y = rows[1] if task == "regression" else labels(rows[1])
+    if table := table_of(estimator):
+        X, y = check_X_y(table.rows(rows[0]), y, ensure_all_finite=False, **kinds)
+        if reset:
+            know_columns(estimator, table)
+        return X, y
+    check_features(rows[0])
+    options = {"reset": reset, "accept_sparse": "csr", "ensure_all_finite": False}
+    X, y = validate_data(estimator, rows[0], y, **options, **kinds)
     return X, y
+
+
+def know_columns(estimator: Any, table: Any) -> None:
+    """Let an estimator know the columns of its table, by name."""
+    estimator.n_features_in_ = len(table.names)
+    estimator.feature_names_in_ = np.array(table.names, dtype=object)
 
 
 def _are_plain(estimator: Any, rows: Rows, task: Task, reset: bool) -> bool:
@@ -149,6 +172,7 @@ def _are_plain(estimator: Any, rows: Rows, task: Task, reset: bool) -> bool:
     X, y = rows[:2]
     return (
         type(X) is type(y) is np.ndarray
+        and table_of(estimator) is None
         and (len(rows) == 2 or rows[2] is None)
         and task != "multilabel"
         and y.ndim == 1
@@ -171,6 +195,13 @@ def checked_tensor(estimator: Any, X: Any, reset: bool) -> Any:
 
 def _check_columns(estimator: Any, source: Source, reset: bool) -> None:
     """Check the number of columns and their names, as scikit-learn does for arrays."""
+    table = table_of(estimator)
+    ours, theirs = (None if one is None else one.specification() for one in (table, source.table))
+    if ours != theirs and (theirs is not None or source.feature_names is not None):
+        raise MismatchError(
+            "The rows of this source were not read by the table of the model. Make the source with "
+            "columns=table, and the model with the same table as its feature map, or as that of it."
+        )
     if reset:
         estimator.n_features_in_ = source.n_features
         vars(estimator).pop("feature_names_in_", None)
@@ -255,9 +286,16 @@ def checked_to_keep(estimator: Any, rows: Any, reset: bool) -> Batch:
     """Rows of one of the path family, checked: arrays of our own."""
     kind: Labels = estimator._labels
     X, y, weight = as_triple(rows, alone=kind == "none")
-    check_features(X)
     y = labels(y) if kind == "classes" else y
     options = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
+    if table := table_of(estimator):
+        X = features_of(estimator, X)
+        y = np.zeros(len(X)) if kind == "none" else y
+        X, y = check_X_y(X, y, y_numeric=kind == "numbers")
+        if reset:
+            know_columns(estimator, table)
+        return _kept(X, y, weight, kind)
+    check_features(X)
     if not reset and estimator._model.kernel.name == "precomputed":
         X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
         y = np.zeros(X.shape[0]) if kind == "none" else column_or_1d(y)
@@ -267,6 +305,11 @@ def checked_to_keep(estimator: Any, rows: Any, reset: bool) -> Batch:
     elif reset or not is_plain(estimator, X, y):
         numeric = kind == "numbers"
         X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **options)
+    return _kept(X, y, weight, kind)
+
+
+def _kept(X: Any, y: Any, weight: Any, kind: Labels) -> Batch:
+    """Arrays of our own."""
     X = plain_values(dense(X))
     n = len(X)
     if len(y) != n:
@@ -276,6 +319,12 @@ def checked_to_keep(estimator: Any, rows: Any, reset: bool) -> Batch:
         raise ValueError("sample_weight must not be negative.")
     y = plain_labels(y).copy() if kind == "classes" else np.asarray(y, dtype=np.float64) + 0.0
     return X, y, weight
+
+
+def features_of(estimator: Any, X: Any) -> Any:
+    """What the table of an estimator makes of rows, where it has one."""
+    table = table_of(estimator)
+    return X if table is None else table.values(table.rows(X))
 
 
 def dense(X: Any) -> Floats:

@@ -18,15 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.device.tensors import is_on_device, on_host, taken
 from traceless.estimators.inputs import (
-    are_plain,
     checked,
     checked_tensor,
+    known_rows,
     sides,
     take_names,
     task_of,
@@ -37,6 +36,7 @@ from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import dense_rows, report_coarse, report_large
 from traceless.features.linear import Linear
+from traceless.features.table import Table
 from traceless.files import saving
 from traceless.knowledge.provenance import Provenance
 from traceless.knowledge.responses import SAID, Task
@@ -273,7 +273,10 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     @property
     def coef_(self) -> Floats:
-        """Coefficients of the columns; AttributeError if the features are not the columns."""
+        """Coefficients of the columns, or of the features of a `Table`, in the order of its names.
+
+        AttributeError if the features are neither.
+        """
         self._check_columns("coef_", "coefficient", "feature_coef_ has those of the features")
         return self.feature_coef_
 
@@ -289,10 +292,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _check_columns(self, name: str, what: str, instead: str) -> None:
         """Raise if the features are not the columns: RFE would choose columns at random."""
-        if not self._map().features_are_columns:
+        phi = self._map()
+        if not (phi.features_are_columns or phi.features_are_named):
             raise AttributeError(
                 f"{name} has one {what} for each column, as with Linear(); the features of "
-                f"{type(self._map()).__name__} are not the columns. {instead}."
+                f"{type(phi).__name__} are not the columns. {instead}."
             )
 
     @property
@@ -587,9 +591,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             from traceless.device.products import scores as scores_there
 
             return scores_there(solution, phi, checked_tensor(self, X, reset=False))
-        if not are_plain(self, X):
-            X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
-        return scores(solution, phi, X)
+        return scores(solution, phi, known_rows(self, X))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in self.__dict__
@@ -597,4 +599,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        phi = self.feature_map
+        tags.input_tags.allow_nan = (
+            isinstance(phi, Table) or getattr(phi, "table", None) is not None
+        )
         return tags

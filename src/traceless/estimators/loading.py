@@ -22,6 +22,7 @@ from traceless.estimators.path_svr import PathSVR
 from traceless.estimators.sliding_window import SlidingWindow
 from traceless.exceptions import FileError
 from traceless.features import MAPS
+from traceless.features.table import table_of
 from traceless.files import container, facts, limits, saving
 from traceless.hinge.file_format import restore_hinge
 from traceless.knowledge import file_format as knowledge_format
@@ -157,7 +158,8 @@ def _restore_window(window: SlidingWindow, said: Any, tensors: Tensors) -> None:
     theirs = {name.removeprefix(inside): t for name, t in tensors.items() if inside in name}
     ours = {name: tensor for name, tensor in tensors.items() if inside not in name}
     inner = _made(kind, said["estimator"], theirs)
-    rows = TrainingRows.of(knowledge_format.rows_from(said, ours, window.n_features_in_))
+    absent = table_of(window.estimator) is not None
+    rows = TrainingRows.of(knowledge_format.rows_from(said, ours, window.n_features_in_, absent))
     if (
         not len(rows) == inner.n_samples_ <= window.size
         or inner.n_features_in_ != window.n_features_in_

@@ -30,8 +30,11 @@ from traceless.features import (
     Polynomial,
     RandomFourier,
     RandomLayer,
+    Table,
 )
+from traceless.features.feature_map import encode_after
 from traceless.features.grid import InputGrid
+from traceless.features.kinds import Column, Number, Words
 from traceless.files import container
 from traceless.knowledge.responses import label_array
 from traceless.solvers.probabilities import BELOW, NU, RISE, Discriminant, contrasts
@@ -42,7 +45,8 @@ __all__ = ["to_onnx"]
 def to_onnx(estimator: Any, path: Any = None) -> Any:
     """The ONNX model of a fitted `LSSVC` or `LSSVR`.
 
-    It takes ``X``, float64 of shape (n, n_features) with any n. A classifier gives ``label``
+    It takes ``X``, float64 of shape (n, n_features) with any n; of a model with a `Table` what
+    `Table.rows` makes of a frame, with NaN for absent values. A classifier gives ``label``
     (strings, int64 or bool), ``scores``, the values of `decision_function`, and, where it has
     them, ``probabilities``, one column for each class; a regressor gives ``prediction``. Rows are
     not checked: what `predict` refuses (NaN, values beyond the grid) has no meaningful answer.
@@ -189,6 +193,9 @@ def _features(X: Value, feature_map: FeatureMap, phi: BoundMap) -> Any:
         )
     encode: Any = phi.encode
     inner = encode.args[0] if phi.has_bias else encode
+    if type(feature_map) is not Table and feature_map.table is not None:
+        X = _table_values(X, feature_map.table.columns)
+        inner = inner.args[1] if getattr(inner, "func", None) is encode_after else inner
     return _MAPS[type(feature_map)](X, inner, feature_map, phi)
 
 
@@ -196,9 +203,33 @@ def _linear(X: Value, encode: Any, *_: Any) -> Any:
     return round(X * encode.args[0])
 
 
+def _table(X: Value, encode: Any, *_: Any) -> Any:
+    columns, scale = encode.args
+    return round(_table_values(X, columns) * scale)
+
+
+def _table_values(X: Value, columns: Sequence[Column]) -> Any:
+    """The features of one number for each column, NaN where it is absent."""
+    parts: list[Any] = []
+    for k, column in enumerate(columns):
+        x = X.columns(np.array([k]), axis=1)
+        if isinstance(column, Words):
+            hit = x.equal(np.arange(float(column.width)))
+            parts.append(hit.cast(to=x.graph.double))
+            continue
+        there = x.equal(x)
+        if isinstance(column, Number):
+            x = (x - column.shift) / column.scale
+        parts.append(there.where(x, 0.0))
+        if not column.required:
+            parts.append(1.0 - there.cast(to=x.graph.double))
+    return concat(parts)
+
+
 def _polynomial(X: Value, encode: Any, feature_map: Polynomial, phi: BoundMap) -> Any:
     parts = []
-    for _, several in groupby(feature_map.monomials(phi.n_features), lambda one: len(one[0])):
+    each = feature_map.monomials(feature_map.n_inputs(phi.n_features))
+    for _, several in groupby(each, lambda one: len(one[0])):
         columns, scales = map(np.array, zip(*several, strict=True))
         product = X.columns(columns[:, 0], axis=1)
         for place in columns.T[1:]:
@@ -233,6 +264,7 @@ _MAPS: dict[type, Callable[[Value, Any, Any, BoundMap], Any]] = {
     Polynomial: _polynomial,
     RandomFourier: _fourier,
     RandomLayer: _layer,
+    Table: _table,
 }
 
 

@@ -23,10 +23,12 @@ from traceless.estimators.inputs import (
     Labels,
     checked_to_keep,
     dense,
+    features_of,
     is_plain,
     sides,
     take_label_type,
 )
+from traceless.features.feature_map import TABLE
 from traceless.files.saving import Pieces, Savable, names, parameters
 from traceless.hinge.file_format import pieces
 from traceless.hinge.machines import Machine
@@ -59,6 +61,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         "tol": NOT_NEGATIVE,
         "cache_size": POSITIVE,
         "verbose": FLAG,
+        "table": TABLE,
     }
     n_features_in_: int
     last_ids_: Integers
@@ -79,6 +82,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         tol: float,
         cache_size: float,
         verbose: bool,
+        table: Any,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -87,6 +91,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         self.tol = tol
         self.cache_size = cache_size
         self.verbose = verbose
+        self.table = table
 
     # --- learning and forgetting ----------------------------------------------------------
 
@@ -372,7 +377,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
             raise NotFittedError(
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
             )
-        if not is_plain(now, X):
+        if now.table is not None:
+            X = features_of(now, X)
+        elif not is_plain(now, X):
             options: dict[str, Any] = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
             X = dense(validate_data(now, X, reset=False, **options))
         return model, model.values(X + 0.0)
@@ -383,5 +390,6 @@ class PathMachine(Savable, Changeable, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.table is not None
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags

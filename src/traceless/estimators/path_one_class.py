@@ -29,7 +29,7 @@ class PathOneClass(OutlierMixin, PathMachine):
     nu : float, default=0.5
         Between 0 and 1: at most this part of the rows is beyond the boundary, and at least this
         part are support vectors.
-    kernel, gamma, degree, coef0, tol, cache_size, verbose
+    kernel, gamma, degree, coef0, tol, cache_size, verbose, table
         As for `PathSVC`.
 
     Attributes
@@ -78,9 +78,10 @@ class PathOneClass(OutlierMixin, PathMachine):
         tol: float = 1e-9,
         cache_size: float = 1000.0,
         verbose: bool = False,
+        table: Any = None,
     ) -> None:
         self.nu = nu
-        super().__init__(kernel, gamma, degree, coef0, tol, cache_size, verbose)
+        super().__init__(kernel, gamma, degree, coef0, tol, cache_size, verbose, table)
 
     @property
     def offset_(self) -> Floats:

@@ -79,6 +79,9 @@ class PathSVC(ClassifierMixin, PathMachine):
         Another value takes effect at the next change.
     verbose : bool, default=False
         Show progress on standard error when learning takes longer than two seconds.
+    table : Table, optional
+        What the columns of a frame mean (`traceless.features.Table`); the kernel is that of its
+        features, without the constant one, which need not be rounded.
 
     Attributes
     ----------
@@ -168,9 +171,10 @@ class PathSVC(ClassifierMixin, PathMachine):
         tol: float = 1e-9,
         cache_size: float = 1000.0,
         verbose: bool = False,
+        table: Any = None,
     ) -> None:
         self.C = C
-        super().__init__(kernel, gamma, degree, coef0, tol, cache_size, verbose)
+        super().__init__(kernel, gamma, degree, coef0, tol, cache_size, verbose, table)
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties

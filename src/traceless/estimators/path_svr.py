@@ -29,7 +29,7 @@ class PathSVR(RegressorMixin, PathMachine):
         The bound of each dual variable; large values fit the rows more closely.
     epsilon : float, default=0.1
         Half the width of the tube in which residuals cost nothing.
-    kernel, gamma, degree, coef0, cache_size, verbose
+    kernel, gamma, degree, coef0, cache_size, verbose, table
         As for `PathSVC`.
     tol : float, default=1e-9
         As for `PathSVC`, in units of the targets.
@@ -74,10 +74,11 @@ class PathSVR(RegressorMixin, PathMachine):
         tol: float = 1e-9,
         cache_size: float = 1000.0,
         verbose: bool = False,
+        table: Any = None,
     ) -> None:
         self.C = C
         self.epsilon = epsilon
-        super().__init__(kernel, gamma, degree, coef0, tol, cache_size, verbose)
+        super().__init__(kernel, gamma, degree, coef0, tol, cache_size, verbose, table)
 
     def predict(self, X: Any) -> Floats:
         """The target of each row.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import get_tags
+from sklearn.utils import check_X_y, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -18,11 +18,13 @@ from traceless.estimators.inputs import (
     as_triple,
     check_classes,
     checked_weight,
+    know_columns,
     n_rows,
     sides,
     task_of,
 )
 from traceless.exceptions import MismatchError
+from traceless.features.table import table_of
 from traceless.files import saving
 from traceless.knowledge.file_format import row_pieces
 from traceless.knowledge.responses import indicators
@@ -383,22 +385,26 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         tags = get_tags(self.estimator)
         alone = tags.estimator_type == "outlier_detector"  # rows have no labels, or none that count
         X, y, weight = as_triple(rows, alone)
+        table = table_of(self.estimator)
         several = bool(tags.classifier_tags) and tags.classifier_tags.multi_label
         several = several and task_of(rows) == "multilabel"
         options: dict[str, Any] = {"reset": reset, "dtype": np.float64}
         options["accept_sparse"] = "csr" if tags.input_tags.sparse else False
-        if alone:
+        kinds = {
+            "multi_output": tags.target_tags.multi_output or several,
+            "y_numeric": tags.estimator_type == "regressor",
+        }
+        if table is not None:
+            X = table.rows(X)
+            y = np.zeros(X.shape[0]) if alone else y
+            X, y = check_X_y(X, y, ensure_all_finite=False, **kinds)
+            if reset:
+                know_columns(self, table)
+        elif alone:
             X = validate_data(self, X, **options)
             y = np.zeros(X.shape[0])
         else:
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                multi_output=tags.target_tags.multi_output or several,
-                y_numeric=tags.estimator_type == "regressor",
-                **options,
-            )
+            X, y = validate_data(self, X, y, **kinds, **options)
         if several:
             y = indicators(y).astype(np.int64)
         elif tags.estimator_type == "classifier":
@@ -424,8 +430,9 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         """What the model as it is now answers, of rows with the columns that it knows."""
         check_is_fitted(self)
         held = snapshot(self)
-        sparse_too = get_tags(held.estimator).input_tags.sparse
-        X = validate_data(held, X, reset=False, accept_sparse="csr" if sparse_too else False)
+        if table_of(held.estimator) is None:
+            sparse_too = get_tags(held.estimator).input_tags.sparse
+            X = validate_data(held, X, reset=False, accept_sparse="csr" if sparse_too else False)
         return getattr(held._model, method)(X, *more, **options)
 
     def __copy__(self) -> Self:

@@ -21,19 +21,27 @@ class rounds to the grid, appends the constant feature and writes the specificat
 
 from traceless.features.bound_map import BoundMap
 from traceless.features.feature_map import FeatureMap
+from traceless.features.kinds import Boolean, Category, Date, Hashed, Number
 from traceless.features.linear import Linear
 from traceless.features.polynomial import Polynomial
 from traceless.features.random_fourier import RandomFourier
 from traceless.features.random_layer import RandomLayer
+from traceless.features.table import Table
 
 __all__ = [
+    "Boolean",
     "BoundMap",
+    "Category",
+    "Date",
     "FeatureMap",
+    "Hashed",
     "Linear",
+    "Number",
     "Polynomial",
     "RandomFourier",
     "RandomLayer",
+    "Table",
 ]
 
 # by name: what a file may hold, and the tests go through
-MAPS = {kind.__name__: kind for kind in (Linear, Polynomial, RandomFourier, RandomLayer)}
+MAPS = {kind.__name__: kind for kind in (Linear, Polynomial, RandomFourier, RandomLayer, Table)}

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 
 def column_numbers(
-    columns: Any, n_features: int, names: Sequence[str] | NDArray[Any] | None = None
-) -> tuple[int, ...]:
+    columns: Any,
+    n_features: int,
+    names: Sequence[str] | NDArray[Any] | None = None,
+    single: Sequence[str] = (),
+) -> tuple[Any, ...]:
     """Numbers of the columns that are to go: in order, each once, and not all of them.
 
     Parameters
@@ -22,10 +25,14 @@ def column_numbers(
     n_features : int
     names : sequence of str, optional
         The names of all columns, where they have names.
+    single : sequence of str
+        Names of features that may go without their column; they stay names, after the numbers.
     """
     given = columns.tolist() if hasattr(columns, "tolist") else columns
     several = isinstance(given, Iterable) and not isinstance(given, str)
     given = list(given) if several else [given]
+    alone = [name for name in dict.fromkeys(given) if isinstance(name, str) and name in single]
+    given = [name for name in given if name not in alone]
     if given and all(isinstance(value, bool | np.bool_) for value in given):
         found = _masked(given, n_features)
     elif given and all(isinstance(value, str) for value in given):
@@ -36,14 +43,14 @@ def column_numbers(
     twice = [a for a, b in pairwise(ordered) if a == b]
     if twice:
         raise ValueError(f"Column {_said(twice[0], names)} is given twice; give each once.")
-    if not ordered:
+    if not ordered and not alone:
         raise ValueError("There are no columns to forget: none was given.")
     if len(ordered) == n_features:
         raise ValueError(
             f"All {n_features} columns would be forgotten; at least one must stay. To forget "
             "everything, fit a new model."
         )
-    return tuple(ordered)
+    return (*ordered, *alone)
 
 
 def _masked(mask: list[bool], n_features: int) -> list[int]:

@@ -16,9 +16,14 @@ from traceless.arithmetic.integers import Floats
 from traceless.features.bound_map import BoundMap, Encoder, encode_bias, is_ours
 from traceless.features.grid import encode_linear, grid_steps
 from traceless.features.specification import plain, specification_digest
-from traceless.parameters import Constraint
+from traceless.parameters import NOTHING, Constraint
 
 __all__ = ["BoundMap", "FeatureMap"]
+
+TABLE = NOTHING | Constraint(
+    "a Table that declares columns",
+    (lambda value: isinstance(value, FeatureMap) and value.table is value,),
+)
 
 
 class FeatureMap(BaseEstimator):
@@ -42,6 +47,8 @@ class FeatureMap(BaseEstimator):
     constraints: ClassVar[Mapping[str, Constraint]] = {}  # what parameters may be
     version = 1  # to be raised whenever the same parameters come to give other codes
     features_are_columns = False  # True: feature j is column j, so `coef_` speaks of columns
+    features_are_named = False  # True: each has a name of its own, so `coef_` speaks of these
+    table: Any = None  # the declared `Table` by which it reads frames, of maps that have one
     has_units = True  # False: features are bounded numbers, which need not be standardised
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -84,10 +91,26 @@ class FeatureMap(BaseEstimator):
 
         For a map that rounds only its features, each to its own grid, this is the finest.
         """
+        if self.table is not None:
+            finest = np.min(getattr(self, "input_resolution", self.resolution))
+            steps: Floats = self.table.steps_of_columns(n_features, float(finest))
+            return steps
         if hasattr(self, "input_resolution"):
             return grid_steps(self.input_resolution, n_features, "input_resolution")
         finest = self.resolution if self.features_are_columns else np.min(self.resolution)
         return grid_steps(finest, n_features)
+
+    def n_inputs(self, n_features: int) -> int:
+        """How many numbers the features are made of: those of the columns, or of the table."""
+        return n_features if self.table is None else int(self.table.width(n_features))
+
+    def after_table(self, encode: Encoder) -> Encoder:
+        """An encoder that is given what the table makes of the rows."""
+        return (
+            encode
+            if self.table is None
+            else partial(encode_after, copy.deepcopy(self.table), encode)
+        )
 
     def columns_of(self, n_features: int) -> list[tuple[int, ...]] | None:
         """The columns that each feature is made of, without the constant one; None if all are."""
@@ -98,6 +121,11 @@ class FeatureMap(BaseEstimator):
         if self.features_are_columns:
             return list(columns)
         return [f"feature {j}" for j in range(self.n_outputs(len(columns)) - bool(self.bias))]
+
+    @property
+    def single_features(self) -> list[str]:
+        """Names of features that can be forgotten without their column."""
+        return []
 
     def without_columns(
         self, columns: Sequence[int], n_features: int
@@ -154,6 +182,7 @@ class FeatureMap(BaseEstimator):
         also carries a hash of its codes for fixed rows: `BoundMap.describe`.
         """
         parameters = self.get_params(deep=False)
+        parameters = {k: v for k, v in parameters.items() if not (k == "table" and v is None)}
         if "bias" in parameters:  # 1 and True are equal, but not in JSON
             parameters["bias"] = bool(self.bias)
         name = {"map": type(self).__name__, "version": self.version}
@@ -198,6 +227,11 @@ class FeatureMap(BaseEstimator):
             dict(vars(self)) if is_ours(type(self)) else None,
             bool(self.has_units),
         )
+
+
+def encode_after(table: Any, encode: Encoder, X: Floats, out: Floats) -> None:
+    """Write the codes of what a table makes of the rows."""
+    encode(table.values(X), out)
 
 
 def _encode_values(

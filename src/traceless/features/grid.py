@@ -126,7 +126,8 @@ def refuse(codes: Floats, steps: Floats | float, X: Floats, what: str = "Column"
         kind = "NaN" if np.isnan(X[tuple(bad[0])]) else "infinity"
         raise RangeError(
             f"Input X contains {kind} (column {bad[0][1]}); every value must be a finite number. "
-            "Impute or drop such rows first."
+            "Drop such rows, or declare the columns: absent values need no fill in a "
+            "traceless.features.Table, and Table.suggest(X) proposes one."
         )
     row, column = np.unravel_index(int(np.argmax(np.abs(codes))), codes.shape)
     size = abs(codes[row, column])
@@ -168,9 +169,9 @@ def report_coarse(
     least, few = fewest_steps(len(values)), values[:_FEW]
     if (few.max(axis=0) - few.min(axis=0) >= least * steps).all():
         return  # more rows can only increase it
-    spread = values.max(axis=0) - values.min(axis=0)
+    spread = np.fmax.reduce(values) - np.fmin.reduce(values)  # NaN is an absent value of a table
     coarse = np.flatnonzero((spread > 0) & (spread < least * steps))
-    codes = values[:, coarse] / steps[coarse]
+    codes = np.nan_to_num(values[:, coarse]) / steps[coarse]
     coarse = coarse[(codes != np.rint(codes)).any(axis=0)]
     if coarse.size:
         bits = max(int(np.frexp(spread[coarse].min())[1]) - 12, -190)

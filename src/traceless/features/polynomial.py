@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from traceless.arithmetic.integers import Floats
-from traceless.features.feature_map import FeatureMap
+from traceless.features.feature_map import TABLE, FeatureMap
 from traceless.parameters import FLAG, NOT_NEGATIVE, POSITIVE, STEPS, check_parameters, whole
 
 
@@ -28,6 +28,8 @@ class Polynomial(FeatureMap):
         The constant c ≥ 0; with 0 only monomials of the full degree remain.
     bias : bool, default=True
     resolution : float, default=2**-14
+    table : Table, optional
+        What the columns of a frame mean; its features, without the constant one, are multiplied.
 
     Examples
     --------
@@ -41,6 +43,7 @@ class Polynomial(FeatureMap):
         "coef0": NOT_NEGATIVE,
         "bias": FLAG,
         "resolution": STEPS,
+        "table": TABLE,
     }
 
     def __init__(
@@ -50,34 +53,40 @@ class Polynomial(FeatureMap):
         coef0: float = 1.0,
         bias: bool = True,
         resolution: float = 2**-14,
+        table: Any = None,
     ) -> None:
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
         self.bias = bias
         self.resolution = resolution
+        self.table = table
 
     def n_outputs(self, n_features: int) -> int:  # noqa: D102
         check_parameters(self)
-        degree = int(self.degree)
+        degree, width = int(self.degree), self.n_inputs(n_features)
         if self.coef0:
-            return math.comb(n_features + degree, degree) - 1 + bool(self.bias)
-        return math.comb(n_features + degree - 1, degree) + bool(self.bias)
+            return math.comb(width + degree, degree) - 1 + bool(self.bias)
+        return math.comb(width + degree - 1, degree) + bool(self.bias)
 
     def values(self, X: Floats) -> Floats:  # noqa: D102
+        X = X if self.table is None else self.table.values(X)
         each = self.monomials(X.shape[1])
         return np.stack([scale * math.prod(X[:, c] for c in columns) for columns, scale in each], 1)
 
     def columns_of(self, n_features: int) -> list[tuple[int, ...]]:  # noqa: D102
         # In lexicographic order, which the monomials without some columns keep; and the scale of
         # one depends on how often each column is in it, not on which column that is.
-        return [columns for columns, _ in self.monomials(n_features)]
+        made_of = [columns for columns, _ in self.monomials(self.n_inputs(n_features))]
+        if self.table is None:
+            return made_of
+        of = [column for (column,) in self.table.columns_of(n_features)]
+        return [tuple([of[feature] for feature in features]) for features in made_of]
 
     def feature_names(self, columns: Sequence[str]) -> list[str]:  # noqa: D102
-        return [
-            _name(scale, [columns[c] for c in which])
-            for which, scale in self.monomials(len(columns))
-        ]
+        names = columns if self.table is None else self.table.feature_names(columns)
+        each = self.monomials(len(names))
+        return [_name(scale, [names[c] for c in which]) for which, scale in each]
 
     def monomials(self, n_features: int) -> Iterator[tuple[tuple[int, ...], float]]:
         """The columns that are multiplied, and by what, in the order of the features."""

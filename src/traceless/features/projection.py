@@ -13,7 +13,7 @@ from scipy.linalg.blas import dgemm
 
 from traceless.arithmetic.integers import Floats, parts
 from traceless.features.bound_map import BoundMap, Later
-from traceless.features.feature_map import FeatureMap
+from traceless.features.feature_map import TABLE, FeatureMap
 from traceless.features.grid import InputGrid, grid_steps, per_unit
 from traceless.parameters import FLAG, SEED, STEPS, check_parameters
 
@@ -27,6 +27,7 @@ class Projected(FeatureMap):
         "bias": FLAG,
         "resolution": STEPS,
         "input_resolution": STEPS,
+        "table": TABLE,
     }
     input_resolution: Any
     size: ClassVar[str]  # the parameter that says how many features there are
@@ -37,12 +38,12 @@ class Projected(FeatureMap):
 
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
         check_parameters(self)
-        D = int(getattr(self, self.size))
+        D, width = int(getattr(self, self.size)), self.n_inputs(n_features)
         steps = grid_steps(self.resolution, D)
-        grid = InputGrid.of(self.input_resolution, n_features)
+        grid = InputGrid.of(self.input_resolution, width)
         scale = per_unit(self.resolution, steps)
-        make = partial(copy.copy(self).encoder, (n_features, D), grid, scale)
-        return self._bound(n_features, steps, Later(make))
+        make = partial(copy.copy(self).encoder, (width, D), grid, scale)
+        return self._bound(n_features, steps, self.after_table(Later(make)))
 
     def encoder(
         self, shape: tuple[int, int], grid: InputGrid, scale: Floats | float

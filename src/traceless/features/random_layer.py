@@ -32,6 +32,9 @@ class RandomLayer(Projected):
     input_resolution : float or sequence of float, default=2**-14
         Step of the grid that the rows are rounded to; one for all columns, or one each. No
         value may exceed 2^53 of the finest step.
+    table : Table, optional
+        What the columns of a frame mean; its features, without the constant one, are the columns
+        of this map.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class RandomLayer(Projected):
         bias: bool = True,
         resolution: Any = 2**-14,
         input_resolution: Any = 2**-14,
+        table: Any = None,
     ) -> None:
         self.n_units = n_units
         self.activation = activation
@@ -64,6 +68,7 @@ class RandomLayer(Projected):
         self.bias = bias
         self.resolution = resolution
         self.input_resolution = input_resolution
+        self.table = table
 
     def encoder(  # noqa: D102
         self, shape: tuple[int, int], grid: InputGrid, scale: Floats | float

@@ -36,6 +36,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | list | tuple):
         array = np.asarray(value, dtype="<f8", order="C")
         return {"shape": list(array.shape), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
+    if hasattr(value, "specification"):  # of a map inside a map
+        return value.specification()
     raise TypeError(
         f"A feature map's parameters must be numbers, strings or arrays of them, so that "
         f"they can be part of its specification; got {type(value).__name__}."

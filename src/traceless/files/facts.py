@@ -35,9 +35,16 @@ def number(value: Any, low: float = -math.inf) -> float:
 
 
 def tensor(
-    tensors: Mapping[str, NDArray[Any]], name: str, kind: str, shape: tuple[int | None, ...]
+    tensors: Mapping[str, NDArray[Any]],
+    name: str,
+    kind: str,
+    shape: tuple[int | None, ...],
+    absent: bool = False,
 ) -> NDArray[Any]:
-    """A tensor of a kind ("f" or "i") and shape, in which None stands for any length."""
+    """A tensor of a kind ("f" or "i") and shape, in which None stands for any length.
+
+    `absent`: whether NaN, in its one pattern of bits, may stand for absent values.
+    """
     found = tensors.get(name)
     expected = f"expected a tensor {name!r} of shape {shape}"
     if found is None:
@@ -47,7 +54,10 @@ def tensor(
         wanted not in (None, n) for n, wanted in zip(found.shape, shape, strict=True)
     ):
         raise ValueError(f"{expected}, got one of {found.dtype} and shape {found.shape}.")
-    if kind == "f" and not np.isfinite(found).all():
+    if absent:
+        found = np.where(np.isnan(found), np.nan, found)
+    finite = ~np.isinf(found) if absent else np.isfinite(found)
+    if kind == "f" and not finite.all():
         raise ValueError(f"the tensor {name!r} has NaN or infinity.")
     return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
+from dataclasses import is_dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -111,6 +112,8 @@ def _fact(value: Any) -> Any:
         return {"kind": "by label", "pairs": pairs}
     if hasattr(value, "get_params") and not isinstance(value, type):
         return described(value)
+    if is_dataclass(value) and hasattr(value, "facts"):  # a column of a table
+        return {"kind": "column", "facts": value.facts()}
     what = "a function" if callable(value) else f"a {type(value).__name__}"
     raise TypeError(f"{what} cannot be written to a file, which holds no code.")
 
@@ -150,7 +153,7 @@ def made(kind: str, parameters: dict[str, Any], kinds: Kinds, inside: Kinds) -> 
         if isinstance(fact, int) and abs(fact) > _LARGEST:
             raise ValueError(f"{name} is a number of too many digits.")
         if isinstance(fact, list):
-            values[name] = [facts.number(value) for value in fact]
+            values[name] = [_one_of_several(value, kinds) for value in fact]
         elif isinstance(fact, dict) and fact["kind"] == "array":
             values[name] = _array(fact)
         elif isinstance(fact, dict) and fact["kind"] == "by label":
@@ -165,6 +168,13 @@ def made(kind: str, parameters: dict[str, Any], kinds: Kinds, inside: Kinds) -> 
     thing = kinds[kind](**values)
     check_parameters(thing)
     return thing
+
+
+def _one_of_several(fact: Any, kinds: Kinds) -> Any:
+    """A number of a list, or a column of a table."""
+    if isinstance(fact, dict) and fact["kind"] == "column":
+        return kinds["Table"].column(fact["facts"])
+    return facts.number(fact)
 
 
 def labels_from(several: Iterable[Any]) -> tuple[Any, ...]:

@@ -46,8 +46,11 @@ def restore_hinge(estimator: PathMachine, said: Any, tensors: Tensors) -> None:
     if given:
         width = n
         _check_gram(tensors)
-    if width != estimator.n_features_in_:
-        raise ValueError(f"rows of {width} columns, where {estimator.n_features_in_} are expected.")
+    expected = estimator.n_features_in_
+    if estimator.table is not None:
+        expected = estimator.table.width(expected)
+    if width != expected:
+        raise ValueError(f"rows of {width} columns, where {expected} are expected.")
     if isinstance(settings.machine, Classifier):
         codes = facts.tensor(tensors, "labels", "i", (len(tensors["ids"]),))
         said["classes"] = classes_of(said["classes"], codes)

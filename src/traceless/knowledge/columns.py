@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.features.columns import column_numbers
+from traceless.features.kinds import from_facts
 from traceless.features.specification import PROBE
 from traceless.knowledge.specifications import check_same_specification
 
@@ -34,7 +35,7 @@ def without_columns(
     ----------
     specification : mapping
         That of the knowledge that there is.
-    columns : int, sequence of int, or boolean mask
+    columns : int, str, sequence of either, or boolean mask
     feature_map : FeatureMap, optional
         The map of the knowledge, where its specification does not say all of it.
     """
@@ -42,9 +43,9 @@ def without_columns(
     phi = _described(specification["features"]) if feature_map is None else feature_map
     now = dict(specification) | phi.bind(n_features).describe()
     check_same_specification(specification, now)
-    gone = column_numbers(columns, n_features)
+    gone = column_numbers(columns, n_features, single=phi.single_features)
     left, outputs = phi.without_columns(gone, n_features)
-    bound = left.bind(n_features - len(gone))
+    bound = left.bind(n_features - sum([isinstance(column, int) for column in gone]))
     if len(outputs) != len(bound.steps):
         raise ValueError(
             f"{type(phi).__name__}.without_columns keeps {len(outputs)} features, and the map "
@@ -58,6 +59,10 @@ def _described(features: Mapping[str, Any]) -> FeatureMap:
     from traceless.features import MAPS  # here alone is a map made from its name
 
     parameters = {k: v for k, v in features.items() if k not in ("map", "version", PROBE)}
+    if features["map"] == "Table" and features["columns"] is not None:
+        parameters["columns"] = list(map(from_facts, features["columns"]))
+    if "table" in features:
+        parameters["table"] = _described(features["table"])
     hashed = [name for name, value in parameters.items() if isinstance(value, Mapping)]
     kind = MAPS.get(features["map"])
     if PROBE in features or hashed or kind is None:

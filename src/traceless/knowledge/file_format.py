@@ -133,10 +133,12 @@ def row_pieces(rows: Batch, labelled: bool) -> saving.Pieces:
     return said, tensors | {"rows": X.astype(np.float64), "responses": y.astype(kind)}
 
 
-def rows_from(said: Any, tensors: Mapping[str, Any], n_features: int) -> Batch:
-    """The rows that `row_pieces` wrote, checked."""
+def rows_from(
+    said: Any, tensors: Mapping[str, Any], n_features: int, absent: bool = False
+) -> Batch:
+    """The rows that `row_pieces` wrote, checked; some values may be `absent`."""
     weight = facts.tensor(tensors, "weights", "f", (None,))
-    X = _values(tensors, (len(weight), n_features))
+    X = _values(tensors, (len(weight), n_features), absent)
     if said["classes"] is None:
         found = tensors["responses"]
         shape = (len(weight), None) if found.ndim == 2 else (len(weight),)
@@ -152,9 +154,9 @@ def rows_from(said: Any, tensors: Mapping[str, Any], n_features: int) -> Batch:
     return plain_values(X), y, weight.copy()
 
 
-def _values(tensors: Mapping[str, Any], shape: tuple[int, int]) -> Any:
+def _values(tensors: Mapping[str, Any], shape: tuple[int, int], absent: bool) -> Any:
     if "ends" not in tensors:
-        return facts.tensor(tensors, "rows", "f", shape).copy()
+        return facts.tensor(tensors, "rows", "f", shape, absent).copy()
     ends = facts.tensor(tensors, "ends", "i", (shape[0],))
     starts = np.concatenate([[0], ends])
     values = facts.tensor(tensors, "rows", "f", (int(starts[-1]),))

@@ -37,10 +37,11 @@ def check_numbers(values: Any, what: str) -> None:
         found = array.dtype.name if array.dtype.kind in "USmMT" else None
         timely = array.dtype.kind in "mM"
     if found is not None:
-        mend = "Encode it, or leave it out"
+        mend = "Declare what it means"
         if timely:
-            mend = "Say what is counted, such as days since a fixed date"
-        raise TypeError(f"{what} is of type {found}, and must be numbers. {mend}.")
+            mend = "Declare what is counted, such as days since a fixed date"
+        how = "traceless.features.Table.suggest(X) proposes a table, which models take as their map"
+        raise TypeError(f"{what} is of type {found}, and must be numbers. {mend}: {how}.")
 
 
 def check_features(X: Any) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils import indexable
 from traceless.arithmetic.integers import Floats, Integers, Sums, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.device.tensors import on_host, taken_rows
-from traceless.estimators.inputs import checked_arrays
+from traceless.estimators.inputs import checked_arrays, read_rows
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sample_weights import rounded_weights
@@ -84,7 +84,7 @@ class Dataset:
         cls, what: str, estimator: Any, X: Any, y: Any, sample_weight: Any
     ) -> Dataset:
         """Checked rows; raises where they cannot be held out in closed form."""
-        X, y = indexable(X, y)
+        X, y = indexable(read_rows(estimator, X), y)
         data = cls.check(estimator, X, y, sample_weight)
         data.check_closed_form(what)
         return data

@@ -14,6 +14,7 @@ from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
 from traceless.device.tensors import to_array
+from traceless.estimators.inputs import read_rows
 from traceless.model_selection.splits import split_rows, subset
 from traceless.transaction import apart
 
@@ -35,7 +36,8 @@ class Folds(ABC):
         keep_train: bool = False,
     ) -> None:
         self.estimator, self.needs_models = estimator, needs_models
-        self.X, self.y, groups = indexable(*map(to_array, rows))
+        X, y, groups = map(to_array, rows)
+        self.X, self.y, groups = indexable(read_rows(estimator, X), y, groups)
         self.splits = split_rows(estimator, cv, self.X, self.y, groups, keep_train)
         self._learn(sample_weight, path)
 

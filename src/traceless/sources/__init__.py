@@ -14,33 +14,28 @@ engine computes the knowledge of a partition and ``+``, nothing else.
 Each gives a `Source`, which the estimators take in place of rows:
 ``fit(source)``, ``partial_fit(source)``, ``forget(source)``.
 
-The command line reads files with a declared `Schema` instead: a `Table` reads CSV, TSV, JSON
-lines, Parquet and data frames in batches, by the names of the columns. No type is
-inferred, no category collected and no mean taken, so a schema holds nothing of the rows.
+Columns of words, dates and absent values are read by a declared table: ``columns=table`` of
+each of these (`traceless.features.Table`).
+
+The command line reads `Files` by a `Schema`: the table, the target, ids, and how CSV is written.
 """
 
-from traceless.sources.dates import Date
 from traceless.sources.devices import on_device
+from traceless.sources.reader import Batch, Files, column_names
 from traceless.sources.scanning import scan
-from traceless.sources.schema import Boolean, Category, Hashed, Number, Schema, TextFormat
+from traceless.sources.schema import Schema, TextFormat
 from traceless.sources.selection import Selection
 from traceless.sources.source import Source, as_source
 from traceless.sources.spark import from_spark
 from traceless.sources.spark_answers import on_spark
 from traceless.sources.streams import from_batches
-from traceless.sources.table import Batch, Table, column_names
 
 __all__ = [
     "Batch",
-    "Boolean",
-    "Category",
-    "Date",
-    "Hashed",
-    "Number",
+    "Files",
     "Schema",
     "Selection",
     "Source",
-    "Table",
     "TextFormat",
     "as_source",
     "column_names",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from traceless.features.table import table_of
 from traceless.sources.batches import Source
 from traceless.sources.threads import one_thread
 from traceless.transaction import snapshot
@@ -65,16 +66,21 @@ def _mapped(model: Any, name: str, X: Any) -> Any:
     import pandas as pd
 
     first = pd.DataFrame(np.zeros((1, X.shape[1])), columns=list(X.columns))
-    meta = of_frame(model, name, first)[:0]
+    table = table_of(model)
+    meta = of_frame(model, name, first, first if table is None else np.zeros((1, len(table.names))))
+    meta = meta[:0]
     meta.index = X._meta.index[:0]
     return X.map_partitions(_of_part, sent, name, meta, meta=meta)
 
 
-def of_frame(model: Any, name: str, rows: Any) -> Any:
-    """An answer for each row of a pandas dataframe, with its index."""
+def of_frame(model: Any, name: str, rows: Any, asked: Any = None) -> Any:
+    """An answer for each row of a pandas dataframe, with its index.
+
+    Others may be asked in place of these.
+    """
     import pandas as pd
 
-    values = getattr(model, name)(rows)
+    values = getattr(model, name)(rows if asked is None else asked)
     if values.ndim == 1:
         return pd.Series(values, index=rows.index, name=name)
     labels = getattr(model, "classes_", range(values.shape[1]))

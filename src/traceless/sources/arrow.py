@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceless.features.cells import Cells, Frame
+from traceless.features.table import Table
 from traceless.sources.batches import Rows
 
 
@@ -19,9 +21,10 @@ class Columns:
     """Which columns are features, target and weight."""
 
     features: tuple[str, ...]  # columns of numbers, or a single column of lists
-    width: int  # number of features
+    width: int  # number of features, or of the columns of the table
     target: str | tuple[str, ...]  # several targets make y two-dimensional
     weight: str | tuple[str, ...] | None  # several for the keys of groups, which stand there
+    table: Table | None = None  # by which they are read
 
     @property
     def names(self) -> list[str]:
@@ -45,7 +48,9 @@ def choose(
     if not isinstance(target, str):
         target = tuple(target)
     rest = _not_features(target, weight)
-    if columns is None:
+    if isinstance(columns, Table):
+        columns = columns.names
+    elif columns is None:
         columns = [
             name
             for name in present
@@ -91,10 +96,16 @@ def check_once(names: list[str], where: str) -> None:
         )
 
 
-def check_kinds(schema: Any, features: tuple[str, ...], where: str) -> None:
-    """Raise unless features are columns of numbers, or one column of lists of numbers."""
+def table_in(columns: Any) -> Table | None:
+    """The table, where features are declared by one."""
+    return columns if isinstance(columns, Table) else None
+
+
+def check_kinds(schema: Any, layout: Columns, where: str) -> None:
+    """Raise unless features are declared, or columns of numbers, or one column of lists of them."""
     from pyarrow import types
 
+    features = () if layout.table is not None else layout.features
     for name in features:
         kind = schema.field(name).type
         within = (is_list(kind) and len(features) == 1) or types.is_dictionary(kind)
@@ -106,7 +117,8 @@ def not_numbers(name: str, kind: Any, where: str) -> TypeError:
     """The error for a feature that does not hold numbers."""
     return TypeError(
         f"Column {name!r} of {where} is of type {kind}; features must be numbers, or one column "
-        "of lists of numbers. Encode it, or leave it out with columns=[...]."
+        "of lists of numbers. Leave it out with columns=[...], or declare the columns, as "
+        "traceless.features.Table.suggest proposes, and give columns=table."
     )
 
 
@@ -165,7 +177,9 @@ def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
     import pyarrow as pa
 
     first = batch.column(columns.features[0])
-    if is_list(first.type):
+    if columns.table is not None:
+        X = columns.table.rows(Frame.of_arrow(batch, Cells(None, "", where)))
+    elif is_list(first.type):
         X = _from_lists(first, columns, where)
     else:
         features = [batch.column(name) for name in columns.features]

@@ -40,6 +40,8 @@ class Source(ABC):
         Number of columns of y, where it is known before the rows are read.
     table_version : int or None
         Of the Delta table that the rows are of.
+    table : Table or None
+        By which frames are read.
     name : str or None
         Its address and version, as ``"file:///data/sales@v7"``; in a model's ``merged_``.
     """
@@ -48,6 +50,7 @@ class Source(ABC):
     feature_names: list[str] | None
     n_targets: int | None = None
     table_version: int | None = None
+    table: Any = None
     name: str | None = None
 
     @abstractmethod

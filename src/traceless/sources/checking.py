@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from traceless.exceptions import TableError
-from traceless.sources.cells import CellError, Cells
-from traceless.sources.schema import Column
-from traceless.sources.table import Batch, Table
+from traceless.features.cells import CellError, Cells
+from traceless.sources.reader import Batch, Files
+from traceless.sources.schema import ids_of, weights_of
 
 
 @dataclass
@@ -34,12 +33,12 @@ class Findings:
     labels: dict[str, int] = field(default_factory=dict)
 
 
-def check_table(table: Table, most: int = 20) -> Findings:
+def check_table(table: Files, most: int = 20) -> Findings:
     """Read a table by its schema, and collect what does not fit.
 
     Parameters
     ----------
-    table : Table
+    table : Files
     most : int, default=20
         Problems after which reading stops.
     """
@@ -51,7 +50,7 @@ def check_table(table: Table, most: int = 20) -> Findings:
             for name, read in _readers(batch):
                 if name in given_up:  # the whole column is of the wrong type
                     continue
-                for problem, place in _problems(batch.cells[name], read):
+                for problem, place in _problems(batch.cells(name), read):
                     found.problems.append(problem)
                     if place is None:
                         given_up.add(name)
@@ -66,18 +65,14 @@ def check_table(table: Table, most: int = 20) -> Findings:
 def _readers(batch: Batch) -> Iterator[tuple[str, Callable[[Cells], Any]]]:
     """The columns, and how each is read."""
     schema = batch.schema
-    for column in schema.columns:
-        yield column.name, partial(_encode, column)
+    for column in schema.table.columns or ():
+        yield column.name, column.numbers
     for name in schema.target:
         yield name, schema.target_of
     if schema.weight is not None:
-        yield schema.weight, Cells.numbers
+        yield schema.weight, weights_of
     if schema.id is not None:
-        yield schema.id, Cells.ids
-
-
-def _encode(column: Column, cells: Cells) -> None:
-    column.encode(cells, np.zeros((len(cells.array), column.width)))
+        yield schema.id, ids_of
 
 
 def _problems(cells: Cells, read: Callable[[Cells], Any]) -> Iterator[tuple[str, int | None]]:
@@ -88,10 +83,16 @@ def _problems(cells: Cells, read: Callable[[Cells], Any]) -> Iterator[tuple[str,
             return
         except CellError as error:
             yield str(error), error.place
-            cells = cells.from_row(error.place + 1)
+            cells = _after(cells, error.place + 1)
         except TableError as error:
             yield str(error), None
             return
+
+
+def _after(cells: Cells, first: int) -> Cells:
+    """The cells from this position on."""
+    name = cells.row_name
+    return replace(cells, array=cells.array[first:], row_name=lambda k: name(first + k))
 
 
 def _count_labels(batch: Batch, found: Findings) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe
 
 
-def from_dask(X: Any, y: Any, sample_weight: Any) -> DaskSource | None:
+def from_dask(X: Any, y: Any, sample_weight: Any, table: Any = None) -> DaskSource | None:
     """Dask collections as a source of rows; None if there is no Dask object among them."""
     named = {"X": X, "y": y, "sample_weight": sample_weight}
     modules = {name: type(rows).__module__ for name, rows in named.items()}
@@ -50,7 +50,7 @@ def from_dask(X: Any, y: Any, sample_weight: Any) -> DaskSource | None:
             "Dask collections for all of X, y and sample_weight, with the same partitions, or "
             f"{lazy[0]}.compute()."
         )
-    return DaskSource(X, y, sample_weight)
+    return DaskSource(X, y, sample_weight, table)
 
 
 class DaskSource(Source):
@@ -60,15 +60,22 @@ class DaskSource(Source):
     not used, the scheduler decides.
     """
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None, table: Any = None) -> None:
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions, got {X.ndim}.")
         self.n_features = int(X.shape[1])
         names = list(getattr(X, "columns", [None]))
         self.feature_names = names if all(isinstance(n, str) for n in names) else None
+        if table is not None and self.feature_names is not None:
+            self.table = table
+            self.n_features, self.feature_names = len(table.columns), table.names
         self.n_targets = 1 if y.ndim == 1 else int(y.shape[1])
         arrays = any(hasattr(c, "chunks") for c in (X, y, sample_weight))
-        self._rows = (_of_arrays if arrays else _of_frames)(X, y, sample_weight)
+        self._rows = (
+            _of_arrays(X, y, sample_weight)
+            if arrays
+            else _of_frames(X, y, sample_weight, self.table)
+        )
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
         """The knowledge of all partitions, as computed by the current scheduler."""
@@ -133,7 +140,7 @@ def _sum(
     return knowledge
 
 
-def _of_frames(X: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:
+def _of_frames(X: Any, y: Any, weight: Any, table: Any) -> tuple[list[Any], list[Any]]:
     """The rows of each partition of dataframes.
 
     They are put side by side first: Dask may read the partitions of a narrow selection
@@ -160,7 +167,8 @@ def _of_frames(X: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:
         if several:
             keys = rows.iloc[:, n_both:]
             beside = np.rec.fromarrays([np.asarray(keys[name]) for name in keys.columns])
-        return rows.iloc[:, :n], target, beside
+        features = rows.iloc[:, :n]
+        return features if table is None else table.rows(features), target, beside
 
     return [whole], [((split, key),) for key in whole.__dask_keys__()]
 

@@ -1,7 +1,8 @@
 """CSV and TSV: UTF-8 text with a header, read in blocks.
 
 All cells are read as text, and the schema gives them their type later: no type is inferred, so
-no value depends on the block in which it stands.
+no value depends on the block in which it stands. Excel's habits are known: a byte-order mark, a
+first line such as ``sep=;``, and rows in which every cell is blank, which are no rows.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
+from unicodedata import normalize
 
 from traceless.exceptions import TableError
 
 BLOCK = 2**21  # bytes parsed at a time, and Arrow reads 32 ahead; a row must fit
 LONGEST_HEADER = 2**22
+_MEND = 'save it as "CSV UTF-8", or say how it is written: encoding = "cp1252"'
 
 
 class RowError(TableError):
@@ -58,21 +62,24 @@ class Delimited:
         block: int = BLOCK,
     ) -> None:
         self._body = _Body(file)
-        self._delimiter, self._nulls, self._block = delimiter, nulls, block
+        self._nulls, self._block = nulls, block
         self.names = self._body.header(delimiter)
+        self._delimiter = self._body.delimiter
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:  # noqa: ARG002
         """Record batches of strings."""
         if self._body.is_at_end():
             return
         try:
-            yield from self._reader(wanted)
+            for batch in self._reader():
+                there = _without_blank_rows(batch)
+                yield there.select(wanted)
         except ValueError as error:
             raise self._explained(error) from error
         if self._body.quotes % 2:
             raise TableError("a quoted value does not end: the number of quotation marks is odd.")
 
-    def line_of(self, file: BinaryIO, row: int) -> int | None:
+    def line_of(self, file: BinaryIO, row: int, blank: bool = False) -> int | None:
         """The line in which a row begins, as editors count: from 1, with the header.
 
         Parameters
@@ -81,6 +88,8 @@ class Delimited:
             The same file, opened anew.
         row : int
             Counted from 0, without the header.
+        blank : bool, default=False
+            Whether rows of blank cells were counted.
 
         Returns
         -------
@@ -92,8 +101,11 @@ class Delimited:
             reader = csv.reader(lines, delimiter=self._delimiter)
             try:
                 for values in reader:
-                    blank = not values or (found < 0 and not "".join(values).strip())
-                    if not blank or (found >= 0 and len(self.names) == 1):
+                    is_first = before == 0 and values[:1] and values[0].startswith("sep=")
+                    no_row = not values or bool(is_first)
+                    if not blank or found < 0:
+                        no_row = no_row or not "".join(values)
+                    if not no_row or (found >= 0 and len(self.names) == 1):
                         if found == row:
                             return before + 1
                         found += 1
@@ -102,10 +114,11 @@ class Delimited:
                 pass
         return None
 
-    def _reader(self, wanted: list[str]) -> Any:
+    def _reader(self) -> Any:
         import pyarrow as pa
         from pyarrow import csv as arrow
 
+        once = [name for name, times in Counter(self.names).items() if times == 1]
         return arrow.open_csv(
             self._body,
             arrow.ReadOptions(use_threads=False, block_size=self._block, column_names=self.names),
@@ -115,8 +128,8 @@ class Delimited:
                 ignore_empty_lines=len(self.names) > 1,  # else one is a missing value
             ),
             arrow.ConvertOptions(
-                column_types=dict.fromkeys(wanted, pa.string()),
-                include_columns=wanted,
+                column_types=dict.fromkeys(once, pa.string()),
+                include_columns=once,
                 null_values=list(self._nulls),
                 strings_can_be_null=bool(self._nulls),
             ),
@@ -132,7 +145,7 @@ class Delimited:
                 int(row[1]) - 1,
             )
         if row := re.search(r"Row #(\d+): .*invalid UTF8", said):
-            return RowError("it is not UTF-8 text; save the file as UTF-8.", int(row[1]) - 1)
+            return RowError(f"it is not UTF-8 text; {_MEND}.", int(row[1]) - 1)
         if "straddles" in said:
             return TableError(f"a row is longer than {self._block} bytes; is a quote not closed?")
         return error
@@ -143,6 +156,7 @@ class _Body(io.RawIOBase):
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._ahead, self.quotes = file, b"", 0
+        self.delimiter = ","
 
     def readable(self) -> bool:
         return True
@@ -163,18 +177,37 @@ class _Body(io.RawIOBase):
 
     def header(self, delimiter: str) -> list[str]:
         """The names in the first line that is not empty; a quoted one may span lines."""
-        line, quotes = bytearray(), 0
+        line, quotes, self.delimiter = bytearray(), 0, delimiter
         while not line or quotes % 2:
             more = self._file.readline(LONGEST_HEADER)
             if not more and not line:
                 raise TableError("it is empty.")
             if not more or len(line) + len(more) > LONGEST_HEADER:
                 raise TableError("its first line is not a header.")
-            if line or more.strip():
+            said = None if line else re.fullmatch(rb'(\xef\xbb\xbf)?"?sep=(.)"?[\r\n]*', more)
+            if said:  # Excel's own word for it
+                self.delimiter = said[2].decode()
+            elif line or more.strip(b"\xef\xbb\xbf\r\n " + self.delimiter.encode()):
                 line += more
                 quotes += more.count(b'"')
         try:
             text = line.decode("utf-8-sig").strip("\r\n")
-            return next(csv.reader([text], delimiter=delimiter, strict=True))
+            names = next(csv.reader([text], delimiter=self.delimiter, strict=True))
+            return [normalize("NFC", name) for name in names]
         except (UnicodeDecodeError, csv.Error) as error:
-            raise TableError(f"its first line is not a header of UTF-8 text ({error}).") from error
+            raise TableError(
+                f"its first line is not a header of UTF-8 text ({error}); {_MEND}."
+            ) from error
+
+
+def _without_blank_rows(batch: Any) -> Any:
+    """The rows that have a value; of a single column all, where a blank is an absent value."""
+    import pyarrow.compute as pc
+
+    blank = None
+    for column in batch.columns if batch.num_columns > 1 else ():
+        empty = pc.fill_null(pc.equal(column, ""), True)
+        blank = empty if blank is None else pc.and_(blank, empty)
+        if not pc.any(blank).as_py():
+            return batch
+    return batch if blank is None else batch.filter(pc.invert(blank))

@@ -64,5 +64,7 @@ def _corners(given: Any, steps: Any) -> Floats:
     values: Floats = np.asarray(given, dtype=np.float64)
     if len(values) <= 2:
         return values.copy()
-    off = (np.rint(values / steps) != values / steps).argmax(axis=0)
-    return np.stack([values.min(axis=0), values.max(axis=0), values[off, np.arange(len(off))]])
+    known = np.nan_to_num(values)
+    off = (np.rint(known / steps) != known / steps).argmax(axis=0)
+    least, largest = np.fmin.reduce(values), np.fmax.reduce(values)  # NaN is an absent value
+    return np.stack([least, largest, values[off, np.arange(len(off))]])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, BinaryIO, Protocol
+from unicodedata import normalize
 
 from traceless.sources.delimited import Delimited
 from traceless.sources.json_lines import JsonLines
@@ -30,14 +32,17 @@ class Parquet:
 
     def __init__(self, file: BinaryIO) -> None:
         self._source, self._file = partial(nullcontext, file), parquet_file(file)
-        self.names: list[str] = self._file.schema_arrow.names
+        self._stored: list[str] = self._file.schema_arrow.names
+        self.names = [normalize("NFC", name) for name in self._stored]
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
         """Record batches of the wanted columns."""
-        return bounded_batches(self._source, self._file, rows, wanted)
+        stored = [self._stored[self.names.index(name)] for name in wanted]
+        for batch in bounded_batches(self._source, self._file, rows, stored):
+            yield batch.rename_columns([normalize("NFC", name) for name in batch.schema.names])
 
 
-class Frame:
+class InMemory:
     """A data frame of pandas or polars, or an Arrow table, in memory."""
 
     typed = True
@@ -49,6 +54,9 @@ class Frame:
             self._table = pa.Table.from_pandas(frame, preserve_index=False)
         else:
             self._table = pa.table(frame)
+        self._table = self._table.rename_columns(
+            [normalize("NFC", name) for name in self._table.column_names]
+        )
         self.names: list[str] = self._table.column_names
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
@@ -72,4 +80,12 @@ def read_text(file: BinaryIO, format_: str, text: TextFormat) -> JsonLines | Del
     """A reader of CSV, TSV or JSON lines."""
     if format_ == "jsonl":
         return JsonLines(file)
-    return Delimited(file, "\t" if format_ == "tsv" else text.delimiter, text.nulls)
+    file = recoded(file, text)
+    return Delimited(file, "\t" if format_ == "tsv" else text.delimiter, text.null)
+
+
+def recoded(file: Any, text: TextFormat) -> Any:
+    """The file, as UTF-8 where it is written in another encoding."""
+    if codecs.lookup(text.encoding).name == "utf-8":
+        return file
+    return codecs.EncodedFile(file, "utf-8", text.encoding)

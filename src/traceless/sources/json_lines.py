@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
+from unicodedata import normalize
 
 from traceless.exceptions import TableError
 from traceless.sources.delimited import RowError
@@ -75,7 +76,7 @@ class JsonLines:
             raise self._bad(f"it is not JSON in UTF-8 ({error}).") from error
         if not isinstance(row, dict):
             raise self._bad('it is not a JSON object, as in {"age": 31}.')
-        return row
+        return {normalize("NFC", name): value for name, value in row.items()}
 
     def _bad(self, message: str) -> RowError:
         return RowError(message, self._row, self._line)

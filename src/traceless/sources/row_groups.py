@@ -19,6 +19,7 @@ from traceless.sources.arrow import (
     is_list,
     is_nameless_index,
     rows_of,
+    table_in,
 )
 from traceless.sources.batches import Rows
 from traceless.sources.files import default_batch_rows, reading
@@ -82,7 +83,7 @@ def scan_parquet(
                 index = index_names(schema)
                 features, target = choose(schema.names, columns, target, weight, where, index)
                 width, names = _width(files, features, schema)
-                layout = Columns(features, width, target, weight)
+                layout = Columns(features, width, target, weight, table_in(columns))
                 rows = batch_rows or default_batch_rows(width)
             _check_schema(schema, layout, where, every=columns is None)
             runs = _runs(file.metadata, rows)
@@ -144,7 +145,7 @@ def _width(
 
 def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None:
     check_present(schema.names, layout.names, where)
-    check_kinds(schema, layout.features, where)
+    check_kinds(schema, layout, where)
     left = {*layout.names, *index_names(schema)}
     extra = [n for n in schema.names if n not in left and not is_nameless_index(n)] if every else []
     if extra:

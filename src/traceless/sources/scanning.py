@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traceless.sources.arrow import table_in
 from traceless.sources.batches import Source
 from traceless.sources.dask import sum_on_dask
 from traceless.sources.files import check_parquet, listed_anywhere
@@ -29,6 +30,7 @@ class Partitioned(Source):
     n_targets: int | None = None
     table_version: int | None = None
     name: str | None = None
+    table: Any = None
     client: Any = None  # of Dask, if its workers are to open the partitions
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
@@ -83,9 +85,10 @@ def scan(
         The name of a column, or a list of names for a regression with several targets.
     sample_weight : str, optional
         The column of the weights.
-    columns : list of str, optional
+    columns : list of str or Table, optional
         The features; all other columns by default, without an index of pandas. One
-        column of lists will do.
+        column of lists will do; words, dates and absent values are declared by a `Table`, that of
+        the model.
     batch_rows : int, optional
         Rows read at a time; by default about 64 MB of them.
     version : int, optional
@@ -117,11 +120,11 @@ def scan(
     if filesystem is None and is_delta(path):
         files, constants, version, name = delta_files(Path(path).expanduser().resolve(), version)
         found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
-        return Partitioned(*found, n_targets, version, name)
+        return Partitioned(*found, n_targets, version, name, table_in(columns))
     if version is not None:
         raise ValueError(f"version={version} is one of a Delta table, and {path} is none.")
     files = listed_anywhere(path, filesystem)
     check_parquet(files)
     constants = hive_columns(files)
     found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
-    return Partitioned(*found, n_targets)
+    return Partitioned(*found, n_targets, table=table_in(columns))

@@ -1,238 +1,33 @@
-"""The meaning of the columns of a table: declared, never learned from rows.
+"""What the columns of files are for: features, target, id; and how the files are written.
 
-number   x -> (x - shift) / scale
-boolean  x -> 1 or 0
-date     x -> (x - origin) / unit  (`dates`)
-category x -> one column of 0 and 1 for each declared value
-hashed   x -> one column of 0 and 1 for each bucket; the bucket is BLAKE2b(x) mod buckets
-
-A declared value stands for missing numbers, booleans and dates, and a further column is 1 where
-it does. What a column does not declare is not in its facts.
+[table]  the features; this alone enters digests         [id]    whose row it is
+[target] what is to be predicted, and weights            [read]  how CSV is written
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+import codecs
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Floats
-from traceless.sources.cells import FILL_IN, Cells, MayMiss
-from traceless.sources.dates import Date
+from traceless.arithmetic.integers import Integers
+from traceless.exceptions import TableError
+from traceless.features.cells import Cells, word_of
+from traceless.features.table import Table, as_toml
+from traceless.files.limits import refusal
 
+_PERIOD = "24 months"
 Labels = Literal["text", "int", "number", "none"]
-TRUE, FALSE = ("true", "yes", "1"), ("false", "no", "0")
-MOST_BUCKETS = 2**16
-
-
-@dataclass(frozen=True)
-class Number(MayMiss):
-    """A column of numbers, shifted and scaled as declared.
-
-    Parameters
-    ----------
-    name : str
-    shift, scale : float
-        The feature is (x - shift) / scale.
-    missing : float, optional
-        The number that stands for missing ones; a second feature is then 1 where it does. By
-        default a missing number is refused.
-
-    Examples
-    --------
-    >>> Number("age", shift=40, scale=12).width
-    1
-    >>> Number("age", missing=40).feature_names
-    ['age', 'age missing']
-    """
-
-    name: str
-    shift: float = 0.0
-    scale: float = 1.0
-    missing: float | None = None
-    kind: ClassVar[str] = "number"
-
-    def __post_init__(self) -> None:
-        shift, scale = self.shift, self.scale
-        numbers = {type(shift), type(scale)} <= {int, float}
-        if not (numbers and math.isfinite(shift) and 0 < scale < math.inf):
-            raise ValueError(
-                f"Column {self.name!r}: the shift must be a finite number and the scale one "
-                f"above 0, got {self.shift!r} and {self.scale!r}."
-            )
-        stand_in = self.missing
-        if stand_in is not None and not (
-            type(stand_in) in (int, float) and math.isfinite(stand_in)
-        ):
-            raise ValueError(
-                f"Column {self.name!r}: what stands for a missing number must be a finite number, "
-                f"got {stand_in!r}."
-            )
-
-    def encode(self, cells: Cells, out: Floats) -> None:
-        """Fill one column of features, and the indicator of missing values."""
-        values = cells.numbers_or_nan()
-        values = _filled(values, cells, self.missing, "number", out)
-        with np.errstate(over="ignore"):
-            out[:, 0] = (values - self.shift) / self.scale
-        cells.check_each(
-            np.isfinite(out[:, 0]),
-            f"a number is needed that stays finite as (x - {self.shift:g}) / {self.scale:g}",
-        )
-
-
-@dataclass(frozen=True)
-class Boolean(MayMiss):
-    """A column of truth values: 1 or 0. Words are compared without regard to case.
-
-    Parameters
-    ----------
-    name : str
-    true, false : sequence of str
-        The words for 1 and for 0. Columns of truth values have "true" and "false", numbers 1
-        and 0 have "1" and "0".
-    missing : str, optional
-        The word that stands for missing ones; a second feature is then 1 where it does. By
-        default a missing value is refused.
-
-    Examples
-    --------
-    >>> Boolean("smoker", ["ja"], ["nein"]).width
-    1
-    """
-
-    name: str
-    true: tuple[str, ...] = TRUE
-    false: tuple[str, ...] = FALSE
-    missing: str | None = None
-    kind: ClassVar[str] = "boolean"
-
-    def __post_init__(self) -> None:
-        for field in ("true", "false"):
-            words = tuple(getattr(self, field))
-            _check_words(words, f"The words of column {self.name!r}")
-            object.__setattr__(self, field, tuple([word.lower() for word in words]))
-        _check_words((*self.true, *self.false), f"The words of column {self.name!r}")
-        known = (*self.true, *self.false)
-        if "" in known or (self.missing is not None and self.missing not in known):
-            raise ValueError(
-                f"Column {self.name!r}: what stands for a missing value must be one of "
-                f"{', '.join(known)}, and none of these empty; got {self.missing!r}."
-            )
-
-    def encode(self, cells: Cells, out: Floats) -> None:
-        """Fill one column of 0 and 1, and the indicator of missing values."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        words = pc.utf8_lower(pc.utf8_trim_whitespace(cells.words(whole_numbers=True)))
-        known = pa.array(["", *self.true, *self.false])
-        places = pc.index_in(words, known).fill_null(-1).to_numpy(zero_copy_only=False)
-        listed = ", ".join([*self.true, *self.false])
-        cells.check_each(places >= 0, f"one of the words {listed} is needed")
-        values = np.where(places == 0, np.nan, places <= len(self.true))
-        stand_in = None if self.missing is None else float(self.missing in self.true)
-        out[:, 0] = _filled(values, cells, stand_in, "word", out)
-
-
-@dataclass(frozen=True)
-class Category:
-    """A column of words, one feature for each declared value; others are refused.
-
-    Declare the empty value to let missing ones be a category of their own.
-
-    Examples
-    --------
-    >>> Category("color", ("red", "green")).width
-    2
-    """
-
-    name: str
-    values: tuple[str, ...]
-    kind: ClassVar[str] = "category"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))
-        _check_words(self.values, f"The categories of column {self.name!r}")
-
-    @property
-    def feature_names(self) -> list[str]:
-        """The column and each of its values."""
-        return [f"{self.name}={value}" for value in self.values]
-
-    @property
-    def width(self) -> int:
-        """One feature for each value."""
-        return len(self.values)
-
-    def encode(self, cells: Cells, out: Floats) -> None:
-        """Fill a column of 0 and 1 for each value."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        places = pc.index_in(cells.words(), pa.array(self.values))
-        known = places.is_valid().to_numpy(zero_copy_only=False)
-        listed = ", ".join(map(repr, self.values[:20]))
-        cells.check_each(known, f"one of the categories {listed} is needed")
-        out[np.arange(len(places)), places.to_numpy(zero_copy_only=False)] = 1.0
-
-
-@dataclass(frozen=True)
-class Hashed:
-    """A column of words without a list of values: each word falls into a bucket by its hash.
-
-    Examples
-    --------
-    >>> Hashed("city", 64).width
-    64
-    """
-
-    name: str
-    buckets: int
-    kind: ClassVar[str] = "hashed"
-
-    def __post_init__(self) -> None:
-        if type(self.buckets) is not int or not 1 <= self.buckets <= MOST_BUCKETS:
-            raise ValueError(
-                f"Column {self.name!r}: the number of buckets must be between 1 and "
-                f"{MOST_BUCKETS}, got {self.buckets!r}."
-            )
-
-    @property
-    def feature_names(self) -> list[str]:
-        """The column and the number of each of its bins."""
-        return [f"{self.name}#{k}" for k in range(self.width)]
-
-    @property
-    def width(self) -> int:
-        """One feature for each bucket."""
-        return self.buckets
-
-    def encode(self, cells: Cells, out: Floats) -> None:
-        """Fill a column of 0 and 1 for each bucket."""
-        words = cells.words().dictionary_encode()
-        hashes = (
-            hashlib.blake2b(word.encode(), digest_size=8).digest()
-            for word in words.dictionary.to_pylist()
-        )
-        buckets = [int.from_bytes(digest, "little") % self.buckets for digest in hashes]
-        places = np.array(buckets, dtype=np.intp)[words.indices.to_numpy(zero_copy_only=False)]
-        out[np.arange(len(places)), places] = 1.0
-
-
-Column = Number | Boolean | Date | Category | Hashed
-KINDS: dict[str, type[Column]] = {
-    kind.kind: kind for kind in (Number, Boolean, Date, Category, Hashed)
-}
 
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How CSV and TSV are written.
+    """How CSV is written.
 
     Parameters
     ----------
@@ -240,24 +35,38 @@ class TextFormat:
         The sign between the cells of CSV; TSV has tabs.
     decimal : {".", ","}, default="."
         The sign before the fraction of a number.
-    nulls : sequence of str, optional
-        Words that mean that a value is missing, as an empty cell does.
+    encoding : str, default="utf-8"
+        As Python names it: Excel's "CSV" is "cp1252" in Western Europe.
+    null : sequence of str, optional
+        Words that mean that a value is absent, as an empty cell does.
     """
 
     delimiter: str = ","
     decimal: str = "."
-    nulls: tuple[str, ...] = ()
+    encoding: str = "utf-8"
+    null: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nulls", tuple(self.nulls))
-        if self.nulls:
-            _check_words(self.nulls, "The words for missing values")
+        object.__setattr__(self, "null", tuple(self.null))
+        if not all(isinstance(word, str) for word in self.null):
+            raise ValueError(f"The words for absent values must be text, got {list(self.null)}.")
         if self.delimiter not in tuple(",;|:\t "):
             raise ValueError(
                 f"The delimiter must be one of , ; | : or a tab or a blank, got {self.delimiter!r}."
             )
         if self.decimal not in (".", ","):
             raise ValueError(f"The decimal sign must be . or , and not {self.decimal!r}.")
+        try:
+            codecs.lookup(self.encoding)
+        except (LookupError, TypeError):
+            raise ValueError(
+                f"There is no encoding {self.encoding!r}; utf-8 and cp1252 are usual."
+            ) from None
+
+    def facts(self) -> dict[str, Any]:
+        """What differs from the default, as JSON can hold it."""
+        said = asdict(self) | {"null": list(self.null)}
+        return {k: v for k, v in said.items() if v != getattr(TextFormat, k) and v != []}
 
 
 @dataclass(frozen=True)
@@ -266,8 +75,8 @@ class Schema:
 
     Parameters
     ----------
-    columns : sequence of Number, Boolean, Date, Category or Hashed
-        The features, in this order.
+    table : Table
+        The features.
     target : sequence of str
         One column of labels, one or more of numbers to predict, or none.
     labels : {"text", "int", "number", "none"}, default="text"
@@ -280,108 +89,117 @@ class Schema:
     id : str, optional
         Column of the texts by which rows are known: no feature, and never needed to predict.
     text : TextFormat, optional
-        How CSV and TSV are written; by default with commas (or tabs) and decimal points.
+        How CSV is written; by default with commas (or tabs), decimal points and UTF-8.
+    suppress : str, default="24 months"
+        How long a store does not learn forgotten ids again, as `Store.new` takes it; or "none".
 
     Examples
     --------
-    >>> from traceless.sources import Category, Number, Schema
-    >>> schema = Schema([Number("age"), Category("color", ("red", "green"))], ["bought"])
-    >>> schema.width
-    3
-    >>> Schema.from_facts(schema.facts()) == schema
+    >>> from traceless.features import Category, Number, Table
+    >>> from traceless.sources import Schema
+    >>> schema = Schema(Table([Number("age"), Category("color", ["red", "green"])]), ["bought"])
+    >>> print(schema)
+    [table]
+    [table.columns]
+    "age" = { kind = "number" }
+    "color" = { kind = "category", values = ["red", "green"] }
+    <BLANKLINE>
+    [target]
+    column = "bought"
+    >>> Schema.from_facts(schema.facts()).facts() == schema.facts()
     True
     """
 
-    columns: tuple[Column, ...]
+    table: Table
     target: tuple[str, ...]
     labels: Labels = "text"
     weight: str | None = None
     classes: tuple[str, ...] | tuple[int, ...] = ()
     id: str | None = None
-    text: TextFormat = TextFormat()
+    text: TextFormat = field(default_factory=TextFormat)
+    suppress: str = _PERIOD
 
     def __post_init__(self) -> None:
-        for field in ("columns", "target", "classes"):
-            object.__setattr__(self, field, tuple(getattr(self, field)))
-        if not self.columns:
-            raise ValueError("No columns are declared to learn from.")
+        for name in ("target", "classes"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.labels not in ("text", "int", "number", "none"):
             raise ValueError(f"Labels must be text, int, number or none, got {self.labels!r}.")
         most = {"none": 0, "number": len(self.target)}.get(self.labels, 1)
         if len(self.target) > most or bool(self.target) == (self.labels == "none"):
             raise ValueError(
                 "A column of labels is needed, or one or more of numbers to predict, or none with "
-                f"labels='none'; got {len(self.target)} columns of labels={self.labels!r}."
+                f"kind = 'none'; got {len(self.target)} columns of kind = {self.labels!r}."
             )
-        others = [] if self.id is None else [self.id]
-        _check_words([*self.names, *others], "The names of the columns, of target, weight and id")
-        declared = [c for c in self.columns if getattr(c, "missing", None) is not None]
-        both = {f"{column.name} missing" for column in declared} & set(self.features)
-        if both:
+        names = [*self.names, *([] if self.id is None else [self.id])]
+        twice = [name for k, name in enumerate(names) if name in names[:k]]
+        if twice or not all(isinstance(name, str) and name for name in names):
             raise ValueError(
-                f"{min(both)!r} is a column, and also the name of the indicator of missing values "
-                "of another. Rename the column."
+                "The names of features, target, weight and id must be text and differ, got "
+                f"{twice[0] if twice else names!r}{' twice' if twice else ''}."
             )
-        if self.classes and self.labels == "text":
-            _check_words(self.classes, "The classes")
         wanted = {"text": str, "int": int}.get(self.labels)
         if any(type(label) is not wanted for label in self.classes):
-            raise ValueError(f"Classes {list(self.classes)} do not suit labels={self.labels!r}.")
-
-    @property
-    def feature_names(self) -> list[str]:
-        """The names of the features that the columns give to a model, in order."""
-        return [name for column in self.columns for name in column.feature_names]
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return sum([column.width for column in self.columns])
-
-    @property
-    def features(self) -> list[str]:
-        """Names of the columns that are features."""
-        return [column.name for column in self.columns]
+            raise ValueError(f"Classes {list(self.classes)} do not suit kind = {self.labels!r}.")
 
     @property
     def names(self) -> list[str]:
         """Names of all columns: features, target, weight."""
-        return [*self.features, *self.target, *([] if self.weight is None else [self.weight])]
+        weight = [] if self.weight is None else [self.weight]
+        return [*self.table.names, *self.target, *weight]
 
     def facts(self) -> dict[str, Any]:
-        """The schema as JSON can hold it."""
-        more: dict[str, Any] = {} if self.id is None else {"id": self.id}
-        if self.text != TextFormat():
-            more["text"] = _listed(self.text)
-        return {
-            "columns": [{"kind": column.kind} | _listed(column) for column in self.columns],
-            "target": list(self.target),
-            "labels": self.labels,
-            "weight": self.weight,
-            "classes": list(self.classes),
-            **more,
-        }
+        """The sections of a file, as JSON can hold them."""
+        said: dict[str, Any] = {"table": self.table.facts()}
+        if self.target:
+            one = self.target[0] if len(self.target) == 1 else list(self.target)
+            kind = {} if self.labels == "text" else {"kind": self.labels}
+            said["target"] = {"column": one, **kind}
+        if self.classes:
+            said["target"]["classes"] = list(self.classes)
+        if self.weight is not None:
+            said.setdefault("target", {})["weight"] = self.weight
+        if self.id is not None:
+            period = {} if self.suppress == _PERIOD else {"suppress": self.suppress}
+            said["id"] = {"column": self.id, **period}
+        return said | ({"read": self.text.facts()} if self.text.facts() else {})
+
+    def __str__(self) -> str:
+        parts = [str(self.table).rstrip()]
+        for name, facts in self.facts().items():
+            if name != "table":
+                parts.append(
+                    "\n".join([f"[{name}]", *(f"{k} = {as_toml(facts[k])}" for k in facts)])
+                )
+        return "\n\n".join(parts)
 
     @classmethod
     def from_facts(cls, facts: Any) -> Schema:
-        """The schema that `facts` described; anything else is refused."""
-        try:
-            fields = dict(facts)
-            columns = [dict(one) for one in fields.pop("columns")]
-            if "text" in fields:
-                fields["text"] = TextFormat(**fields["text"])
-            schema = cls(tuple([KINDS[one.pop("kind")](**one) for one in columns]), **fields)
-            if schema.facts() != facts:
-                raise ValueError("it does not describe itself")
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"This is not the schema of a table: {error}.") from error
-        return schema
+        """The schema that these sections describe; anything else is refused."""
+        if not isinstance(facts, Mapping):
+            raise ValueError(f"Sections are needed, as in a model.toml, got {facts!r:.60}.")
+        target = _section(facts, "target", "column", "kind", "classes", "weight")
+        chosen = target.get("column", [])
+        columns = [chosen] if isinstance(chosen, str) else chosen
+        ids = _section(facts, "id", "column", "suppress")
+        read = _section(facts, "read", "delimiter", "decimal", "encoding", "null")
+        return cls(
+            Table.from_facts(facts.get("table")),
+            tuple(columns),
+            target.get("kind", "text" if columns else "none"),
+            target.get("weight"),
+            tuple(target.get("classes", ())),
+            ids.get("column"),
+            TextFormat(**read),
+            ids.get("suppress", _PERIOD),
+        )
 
     def target_of(self, cells: Cells) -> NDArray[Any]:
         """Any column as numbers to predict, or as labels of the declared type and classes."""
         if self.labels == "number":
-            return cells.numbers()
-        found = cells.integers() if self.labels == "int" else cells.labels()
+            found = cells.numbers()
+            cells.check_each(~np.isnan(found), "a number is needed")
+            return found
+        found = _integers(cells) if self.labels == "int" else _labels(cells)
         if self.classes:
             listed = ", ".join(map(repr, self.classes[:20]))
             known = np.isin(found, self.classes)
@@ -389,26 +207,53 @@ class Schema:
         return found
 
 
-def _listed(declared: Column | TextFormat) -> dict[str, Any]:
-    """The fields as JSON can hold them, without those that declare nothing."""
-    fields = asdict(declared).items()
-    return {n: list(v) if isinstance(v, tuple) else v for n, v in fields if v is not None}
+def weights_of(cells: Cells) -> NDArray[Any]:
+    """Numbers, none of them absent."""
+    found = cells.numbers()
+    cells.check_each(~np.isnan(found), "a number is needed")
+    return found
 
 
-def _filled(values: Floats, cells: Cells, missing: float | None, what: str, out: Floats) -> Floats:
-    """The values with what stands for missing ones, which `out` then indicates."""
-    empty = np.isnan(values)
-    if missing is None:
-        cells.check_each(~empty, f"a {what} is needed", FILL_IN.format(cells.name, "VALUE"))
-        return values
-    out[:, 1] = empty
-    return np.where(empty, missing, values)
+def ids_of(cells: Cells) -> list[str]:
+    """The canonical text of ids; absent ids are refused.
+
+    17, 17.0, "17" and " 17.0 " are one id. A text is otherwise taken as it stands, without
+    blanks around it and in Unicode's composed form: "017" is another id.
+    """
+    words, places = cells.words()
+    ids = [word_of(word.strip()) for word in words]
+    cells.check_each(np.array([one != "" for one in ids])[places], "an id is needed")
+    return [ids[k] or "" for k in places.tolist()]
 
 
-def _check_words(words: Any, what: str) -> None:
-    """Raise unless there are words, each once."""
-    if not words or [word for word in words if not isinstance(word, str)]:
-        raise ValueError(f"{what} must be text, and at least one; got {list(words)}.")
-    if len({*words}) < len(words):
-        twice = min(word for word in words if words.count(word) > 1)
-        raise ValueError(f"{what} must differ; {twice!r} is there twice.")
+def canonical_id(text: str) -> str:
+    """An id that somebody typed, as `ids_of` would read it from a table."""
+    return ids_of(Cells(np.array([text]), "id", "the id"))[0]
+
+
+def _integers(cells: Cells) -> Integers:
+    words, places = cells.words()
+    whole = [re.fullmatch(r"[+-]?[0-9]{1,18}", word.strip()) for word in words]
+    cells.check_each(
+        np.array([one is not None for one in whole])[places], "a whole number is needed"
+    )
+    return np.array([int(one[0]) if one else 0 for one in whole], dtype=np.int64)[places]
+
+
+def _labels(cells: Cells) -> NDArray[Any]:
+    words, places = cells.words()
+    cells.check_each(np.array([word != "" for word in words])[places], "the label is missing")
+    longest = max(map(len, words), default=0)  # NumPy gives each as much room
+    what = f"{cells.where}: the labels of column {cells.name!r}"
+    if said := refusal(what, 4 * len(places) * longest):
+        raise TableError(said)
+    return np.array(words, dtype=np.str_)[places]
+
+
+def _section(facts: Mapping[str, Any], name: str, *known: str) -> dict[str, Any]:
+    said = facts.get(name, {})
+    if not isinstance(said, Mapping):
+        raise ValueError(f"[{name}] must be a section, got {said!r:.60}.")
+    if other := sorted({*said} - {*known}):
+        raise ValueError(f"[{name}] has no {other[0]!r}; it has {', '.join(known)}.")
+    return dict(said)

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from traceless.exceptions import TableError
-from traceless.sources.schema import Schema
-from traceless.sources.table import Batch, Table
+from traceless.sources.reader import Batch, Files
+from traceless.sources.schema import Schema, ids_of
 
 _SHOWN = 5  # ids that an error names
 
 
-class Selection(Table):
+class Selection(Files):
     """The rows of files that have one of these ids; only these are checked and encoded.
 
     Parameters
     ----------
     paths, schema, format_
-        As for `Table`; the schema has a column of ids.
+        As for `Files`; the schema has a column of ids.
     ids : sequence of str
         As `canonical_id` writes them. Each must be found.
 
@@ -45,14 +45,13 @@ class Selection(Table):
         wanted = [*(self.schema.names if names is None else names), column]
         self._places, self.found, start = [], Counter(), 0
         for batch in super().batches(wanted, maybe):
-            ids = batch.cells[column].ids()
+            ids = ids_of(batch.cells(column))
             at = [k for k, one in enumerate(ids) if one in self._ids]
             self.found.update(ids[k] for k in at)
             self._places += [start + k for k in at]
             start += batch.n_rows
             if at:
-                cells = {name: cells.taken(at) for name, cells in batch.cells.items()}
-                yield Batch(self.schema, cells, len(at))
+                yield batch.taken(at)
         lost = [one for one in self._ids if not self.found[one]]
         if lost:
             named = ", ".join(lost[:_SHOWN]) + (", …" if len(lost) > _SHOWN else "")

@@ -14,7 +14,7 @@ __all__ = ["Source", "as_source"]
 _of_engine = re.compile(r"(dask|dask_expr|polars|pyspark)(\.|$)").match  # names of modules
 
 
-def as_source(X: Any, y: Any, sample_weight: Any = None) -> Source | None:
+def as_source(X: Any, y: Any, sample_weight: Any = None, table: Any = None) -> Source | None:
     """Rows as a source, if they are not in this process's memory; else None.
 
     Parameters
@@ -23,6 +23,8 @@ def as_source(X: Any, y: Any, sample_weight: Any = None) -> Source | None:
     y, sample_weight
         With a `Source` None, as it names its own; with Dask collections likewise Dask
         collections (a number will do for the weight).
+    table : Table, optional
+        By which frames are read.
 
     Returns
     -------
@@ -53,4 +55,4 @@ def as_source(X: Any, y: Any, sample_weight: Any = None) -> Source | None:
             "X is a polars LazyFrame, whose rows do not exist yet. Pass X.collect(), or, if they "
             "do not fit into memory, traceless.from_batches(X, target) in place of X and y."
         )
-    return from_dask(X, y, sample_weight)
+    return from_dask(X, y, sample_weight, table)

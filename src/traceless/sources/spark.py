@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traceless.exceptions import EngineError, MismatchError, RangeError, TableError
-from traceless.sources.arrow import Columns, check_once, choose, not_numbers, rows_of
+from traceless.sources.arrow import Columns, check_once, choose, not_numbers, rows_of, table_in
 from traceless.sources.batches import (
     Rows,
     Source,
@@ -60,9 +60,10 @@ def from_spark(
         traceless must be installed for the executors' Python too.
     target : str or list of str
         The column of labels or targets.
-    columns : list of str, optional
+    columns : list of str or Table, optional
         The features: columns of numbers, or one column of arrays of numbers or of Spark ML's
-        vectors. All but target and weight by default. The length of arrays is that of the first,
+        vectors; or what a `Table` declares, that of the model. All but target and weight by
+        default. The length of arrays is that of the first,
         which is computed for it, with whatever it depends on, unless the column's metadata say it,
         as stages of Spark ML do: ``df.withMetadata("x", {"ml_attr": {"num_attrs": 64}})``.
     sample_weight : str, optional
@@ -76,10 +77,11 @@ def from_spark(
     """
     check_once(df.columns, WHERE)
     features, target = choose(df.columns, columns, target, sample_weight, WHERE)
-    width, named = _width(df, features)
-    layout = Columns(features, width, target, sample_weight)
+    table = table_in(columns)
+    width, named = (len(features), True) if table is not None else _width(df, features)
+    layout = Columns(features, width, target, sample_weight, table)
     chosen = [feature(df, name) for name in layout.names if name not in features]
-    if named and (packed := _packed(df, features)) is not None:
+    if table is None and named and (packed := _packed(df, features)) is not None:
         layout = Columns((max(df.columns, key=len) + "'",), width, target, sample_weight)
         chosen.insert(0, packed)
     else:
@@ -97,7 +99,7 @@ def from_spark(
 
     source = SparkSource(numbered, rows, no_rows, list(features) if named else None)
     targets = [target] if isinstance(target, str) else target
-    source.n_targets = len(targets)
+    source.n_targets, source.table = len(targets), table
     return source
 
 
@@ -112,7 +114,7 @@ def partitions_on_spark(source: Source, partitions: Sequence[Partition], spark: 
 
     no_rows = np.empty((0, source.n_features)), np.empty(0), None
     found = SparkSource(numbers, rows, no_rows, source.feature_names)
-    found.n_targets, found.name = source.n_targets, source.name
+    found.n_targets, found.name, found.table = source.n_targets, source.name, source.table
     found.table_version = source.table_version
     return found
 

@@ -8,6 +8,7 @@ one after the other has a stream: an iterator, a query, a loader.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from traceless.sources.arrow import (
     index_names,
     is_list,
     rows_of,
+    table_in,
 )
 from traceless.sources.batches import Rows, Source, as_arrays, sum_batches
 from traceless.sources.layouts import delta_name
@@ -48,9 +50,9 @@ def from_batches(
         can read. An iterator can be read once; all others are asked anew each time.
     target : str or list of str, optional
         Where columns are named, that of the labels or targets.
-    columns : list of str, optional
+    columns : list of str or Table, optional
         The features; all but target, weight and an index of pandas by default. One column of
-        lists will do.
+        lists will do; words, dates and absent values are declared by a `Table`, that of the model.
     sample_weight : str, optional
         The column of weights.
 
@@ -104,6 +106,7 @@ class StreamSource(Source):
             self.n_targets = 1 if np.ndim(y) == 1 else int(np.shape(y)[1])
         else:
             self._layout = _layout(named, target, columns, weight)
+            self.table = self._layout.table
             self.n_features = self._layout.width
             self.n_targets = 1 if isinstance(target, str) else len(self._layout.target)
             one_column = is_list(named.schema.field(self._layout.features[0]).type)
@@ -136,7 +139,7 @@ class StreamSource(Source):
                 f"The first batch has named columns, and a later {type(batch)} has not."
             )
         check_present(named.schema.names, self._layout.names, WHERE)
-        check_kinds(named.schema, self._layout.features, WHERE)  # text of digits would be cast
+        check_kinds(named.schema, self._layout, WHERE)  # text of digits would be cast
         return rows_of(named, self._layout, WHERE)
 
 
@@ -250,10 +253,11 @@ def _layout(batch: Any, target: Any, columns: Any, weight: str | None) -> Column
     features, target = choose(batch.schema.names, columns, target, weight, WHERE, index)
     width = len(features)
     kind = batch.schema.field(features[0]).type
-    check_kinds(batch.schema, features, WHERE)
+    layout = Columns(features, width, target, weight, table_in(columns))
+    check_kinds(batch.schema, layout, WHERE)
     if width == 1 and is_list(kind):
         size = getattr(kind, "list_size", None)
         if size is None:
             size = len(batch.column(features[0])[0]) if batch.num_rows else 0
-        width = int(size)
-    return Columns(features, width, target, weight)
+        layout = replace(layout, width=int(size))
+    return layout

@@ -9,9 +9,10 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -20,21 +21,22 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 from traceless.exceptions import TableError
+from traceless.features.cells import Cells, Frame
 from traceless.sources.arrow import check_once, check_present
-from traceless.sources.cells import Cells, row_number
 from traceless.sources.delimited import RowError
 from traceless.sources.files import default_batch_rows, listed, unreadable
 from traceless.sources.formats import (
     FORMATS,
     SUFFIXES,
     TEXTS,
-    Frame,
+    InMemory,
     Parquet,
     Reader,
     format_of,
     read_text,
+    recoded,
 )
-from traceless.sources.schema import Schema, TextFormat
+from traceless.sources.schema import Schema, TextFormat, ids_of, weights_of
 
 STDIN = "-"
 Ids = Literal["needed", "if there", "never"]
@@ -47,46 +49,64 @@ class Batch:
     Attributes
     ----------
     schema : Schema
-    cells : dict of str to Cells
-    n_rows : int
+    data : RecordBatch
+    common : Cells
+        Where they are from.
     """
 
     schema: Schema
-    cells: dict[str, Cells]
-    n_rows: int
+    data: Any
+    common: Cells
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.data.num_rows)
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The columns, without an index of pandas."""
+        return Frame.of_arrow(self.data, self.common)
+
+    def cells(self, name: str) -> Cells:
+        """Any column that was read: ids may be an index."""
+        return Frame.of_arrow(self.data.replace_schema_metadata(None), self.common).cells(name)
 
     @property
     def X(self) -> Floats:  # noqa: N802
-        """The features."""
-        out = np.zeros((self.n_rows, self.schema.width))
-        start = 0
-        for column in self.schema.columns:
-            column.encode(self.cells[column.name], out[:, start : start + column.width])
-            start += column.width
-        return out
+        """The declared columns."""
+        return self.schema.table.rows(self.frame)
 
     @property
     def y(self) -> NDArray[Any]:
         """The labels or targets; zeros where there are none."""
         if not self.schema.target:
             return np.zeros(self.n_rows, dtype=np.int64)
-        targets = [self.schema.target_of(self.cells[name]) for name in self.schema.target]
+        targets = [self.schema.target_of(self.cells(name)) for name in self.schema.target]
         return targets[0] if len(targets) == 1 else np.column_stack(targets)
 
     @property
     def weight(self) -> Floats | None:
         """The weights, where there is a column of them."""
         name = self.schema.weight
-        return None if name is None else self.cells[name].numbers()
+        return None if name is None else weights_of(self.cells(name))
 
     @property
     def ids(self) -> list[str] | None:
         """The ids, where there is a column of them."""
         name = self.schema.id
-        return None if name is None or name not in self.cells else self.cells[name].ids()
+        return (
+            None if name is None or name not in self.data.schema.names else ids_of(self.cells(name))
+        )
+
+    def taken(self, places: list[int]) -> Batch:
+        """The rows at these positions, which messages name by their rows in the file."""
+        name = self.common.row_name
+        common = replace(self.common, row_name=lambda k: name(places[k]))
+        return Batch(self.schema, self.data.take(places), common)
 
 
-class Table:
+class Files:
     r"""Files of rows, read as a schema says.
 
     Parameters
@@ -103,11 +123,12 @@ class Table:
     Examples
     --------
     >>> import tempfile
-    >>> from traceless.sources import Number, Schema, Table
+    >>> from traceless.features import Number, Table
+    >>> from traceless.sources import Files, Schema
     >>> path = f"{tempfile.mkdtemp()}/people.csv"
     >>> with open(path, "w") as file:
     ...     _ = file.write("name,age,bought\nAnn,31,yes\nBob,45,no\n")
-    >>> X, y, weight = Table([path], Schema([Number("age")], ["bought"])).arrays()
+    >>> X, y, weight = Files([path], Schema(Table([Number("age")]), ["bought"])).arrays()
     >>> X.tolist(), y.tolist(), weight
     ([[31.0], [45.0]], ['yes', 'no'], None)
     """
@@ -115,7 +136,7 @@ class Table:
     def __init__(self, paths: Sequence[Any], schema: Schema, format_: str | None = None) -> None:
         self.schema = schema
         self._inputs = [_Input(one, format_, schema.text) for one in _listed(paths)]
-        self._batch_rows = default_batch_rows(schema.width)
+        self._batch_rows = default_batch_rows(schema.table.width(len(schema.table.names)))
         self._rows = [0] * len(self._inputs)  # that were read of each
 
     @property
@@ -180,21 +201,16 @@ class Table:
             decimal = "." if source.format == "jsonl" else self.schema.text.decimal
             with source.readable():
                 for batch in table.batches(names, self._batch_rows):
-                    cells = {
-                        name: Cells(
-                            column,
-                            name,
-                            source.where,
-                            self._rows[place],
-                            table.typed,
-                            decimal,
-                            source.row_name,
-                        )
-                        for name, column in zip(names, batch.columns, strict=True)
-                    }
+                    first = self._rows[place]
                     self._rows[place] += batch.num_rows
                     if batch.num_rows:
-                        yield Batch(self.schema, cells, batch.num_rows)
+                        row_name = partial(_row_after, source.row_name, first)
+                        common = Cells(None, "", source.where, row_name, decimal)
+                        yield Batch(self.schema, batch, common)
+
+
+def _row_after(row_name: Callable[[int], str], first: int, row: int) -> str:
+    return row_name(first + row)
 
 
 def column_names(
@@ -209,7 +225,7 @@ def column_names(
     path : str
         A file, or ``"-"``; of several, the first.
     format_ : str, optional
-        As for `Table`.
+        As for `Files`.
     text : TextFormat, optional
         How CSV is written.
 
@@ -221,6 +237,21 @@ def column_names(
         return list(table.names)
 
 
+def first_rows(path: str, format_: str | None, text: TextFormat, rows: int) -> Any:
+    """The first rows of a file, all columns, as a table of Arrow."""
+    import pyarrow as pa
+
+    source, found = _Input(_listed([path])[0], format_, text), []
+    with source.opened() as table, source.readable():
+        for batch in table.batches(table.names, rows):
+            found.append(batch)
+            if sum(one.num_rows for one in found) >= rows:
+                break
+        if not found:
+            raise TableError("there are no rows.")
+        return pa.Table.from_batches(found).slice(0, rows).combine_chunks()
+
+
 def _check_columns(present: list[str], wanted: list[str], source: _Input) -> None:
     """Raise unless each wanted column is there, once."""
     try:
@@ -230,7 +261,7 @@ def _check_columns(present: list[str], wanted: list[str], source: _Input) -> Non
         other = next((sign for sign in ";\t|," if sign in present[0]), None) if present else None
         mend = ""
         if len(present) == 1 and other:
-            mend = f" Its columns seem to stand between {other!r}: declare --delimiter {other!r}."
+            mend = f" Its columns seem to stand between {other!r}: declare delimiter = {other!r}."
         raise TableError(f"{error}{mend}") from error
 
 
@@ -288,22 +319,28 @@ class _Input:
                 file = copy
             with self.readable():
                 if file is None:
-                    self._reader = Frame(self._source)
+                    self._reader = InMemory(self._source)
                 elif self.format in TEXTS:
                     self._reader = read_text(_unzipped(file), self.format, self._text)
                 else:
                     self._reader = Parquet(file)
             yield self._reader
 
-    def row_name(self, row: int) -> str:
-        """A row, counted from 0, as people find it: by its line, or by its number from 1."""
+    def row_name(self, row: int, blank: bool = False) -> str:
+        """A row, counted from 0, as people find it: by its line, or by its number from 1.
+
+        `blank`: whether rows of blank cells were counted.
+        """
         if self.format not in TEXTS:
-            return row_number(row)
+            return _row_number(row)
         if self._source == STDIN or self._reader is None:
-            return row_number(row) + ("" if self.format == "jsonl" else " after the header")
+            return _row_number(row) + ("" if self.format == "jsonl" else " after the header")
         with ExitStack() as stack:
-            line = self._reader.line_of(_unzipped(self._file(stack)), row)
-        return row_number(row) if line is None else f"line {line}"
+            file = recoded(_unzipped(self._file(stack)), self._text)
+            line = self._reader.line_of(
+                file, row, *([True] if blank and self.format != "jsonl" else [])
+            )
+        return _row_number(row) if line is None else f"line {line}"
 
     @contextmanager
     def readable(self) -> Iterator[None]:
@@ -313,7 +350,7 @@ class _Input:
         except MemoryError:
             raise
         except RowError as error:
-            row = self.row_name(error.row) if error.line is None else f"line {error.line}"
+            row = f"line {error.line}" if error.line else self.row_name(error.row, blank=True)
             raise TableError(f"{self.where}, {row}: {error}") from error
         except TableError as error:
             raise TableError(f"{self.where}: {error}") from error
@@ -330,6 +367,10 @@ class _Input:
         if self._source == STDIN:
             return sys.stdin.buffer
         return stack.enter_context(open(self._source, "rb"))
+
+
+def _row_number(row: int) -> str:
+    return f"row {row + 1}"
 
 
 def _unzipped(file: Any) -> Any:
