@@ -109,7 +109,8 @@ void pack(Points b, int64_t n, int64_t d, double *packed) {
 
 }  // namespace
 
-void kernel_values(const Kernel &kernel, Points a, int64_t m, Points b, int64_t n, int64_t d, double *out, int64_t stride) {
+void kernel_values(const Kernel &kernel, Points a, int64_t m, Points b, int64_t n, int64_t d, double *out,
+                   int64_t stride) {
   if (kernel.kind == Kernel::RBF && kernel.gamma == 0) {  // whatever the distance, infinity included
     for (int64_t i = 0; i < m; ++i) std::fill_n(out + i * stride, n, 1.0);
     return;
@@ -122,3 +123,19 @@ void kernel_values(const Kernel &kernel, Points a, int64_t m, Points b, int64_t 
     fastest(kernel, a.x, a.row, m, packed.data(), some, d, out + j, stride);
   }
 }
+
+namespace {
+
+// Writes kernel values of the rows of A with those of B.
+void kernel_block(int kind, double gamma, double r, int degree, In<double, 2> A,
+                  nb::ndarray<const double, nb::ndim<2>, nb::device::cpu> B, Out<double, 2> out, int threads) {
+  const int64_t d = A.shape(1), n = B.shape(0);
+  over_rows(A.shape(0), threads, [&](int64_t first, int64_t last) {
+    kernel_values({Kernel::Kind(kind), gamma, r, degree}, {A.data() + first * d, d, 1}, last - first,
+                  {B.data(), B.stride(0), B.stride(1)}, n, d, out.data() + first * n, n);
+  });
+}
+
+}  // namespace
+
+void bind_kernels(nb::module_ &m) { def(m, "kernel_values", kernel_block); }

@@ -1,6 +1,7 @@
 // Kernel values in one order of additions: k(a, b) depends on the bits of its two rows alone.
 //
-//     rbf exp(-γ Σ_d (a_d - b_d)²)    linear Σ_d a_d b_d    poly (γ Σ_d a_d b_d + r)^degree    sigmoid tanh(γ Σ_d a_d b_d + r)
+//     rbf   exp(-γ Σ_d (a_d - b_d)²)        poly     (γ Σ_d a_d b_d + r)^degree
+//     linear  Σ_d a_d b_d                   sigmoid  tanh(γ Σ_d a_d b_d + r)
 //
 // Sums are taken in the order of the columns, one rounded product and one rounded addition after the other;
 // many rows are done side by side. Rows of a linear kernel that has a centre come without it.
@@ -37,7 +38,8 @@ struct Points {
 };
 
 // out[i * stride + j] = k(a_i, b_j) for m and n rows of d columns; the columns of a are contiguous.
-void kernel_values(const Kernel &kernel, Points a, int64_t m, Points b, int64_t n, int64_t d, double *out, int64_t stride);
+void kernel_values(const Kernel &kernel, Points a, int64_t m, Points b, int64_t n, int64_t d, double *out,
+                   int64_t stride);
 
 // out[j] = k(x, row_j) for n rows that are contiguous in memory.
 inline void line(const Kernel &kernel, const double *x, const double *rows, size_t n, size_t d, double *out) {

@@ -5,8 +5,7 @@
 //
 //     [K_EE 1; 1ᵀ 0] [c; b] = [level_E - K_EO c_O; total - 1ᵀc_O],      f = Σ c k + b
 //
-// is solved by the factor RᵀR = A = K_EE + ρ11ᵀ, with one refinement: x = A⁻¹p - β A⁻¹1, β = (1ᵀA⁻¹p - q) / 1ᵀA⁻¹1 and
-// t = β + ρq solve [K 1; 1ᵀ 0] [x; t] = [p; q]. Each sum has one order, so f has the same bits on every machine.
+// is solved in one order of evaluation (margin.h), so f has the same bits on every machine.
 //
 // The sets are taken from g = y (f - level), not from α: f is unique (it minimises a strictly convex function), while
 // many α may belong to it. A first solution has the sides of the path's α; all of g is computed from it, and E is where
@@ -18,102 +17,11 @@
 // To measure it, f is needed everywhere. Sums over points at their bound are carried from one solution to the next, as
 // few of these points change; on the margin they are compared with those that were just computed from scratch.
 // Whatever violates the conditions by more than the end of the path does gives way to that, and says so.
-#include "factor.h"
-#include "gram.h"
-#include "tolerances.h"
+#include "margin.h"
 
 #include <numeric>
 
 namespace {
-
-typedef std::vector<double> Values;
-typedef std::vector<int> Some;  // groups, in order
-
-// Σa, one after the other.
-double sum(const Values &a) {
-  double total = a.empty() ? 0.0 : a[0];
-  for (size_t i = 1; i < a.size(); ++i) total += a[i];
-  return total;
-}
-
-// The bordered system of kernel values G, k × k.
-struct Margin {
-  Values G, R, ones;  // ones: A⁻¹1
-  int64_t k = 0;
-  double rho = 1;
-  bool sound = false;
-
-  void set(Values values, int64_t size) {
-    G = std::move(values), k = size;
-    Values diagonal(k);
-    for (int64_t i = 0; i < k; ++i) diagonal[i] = G[i * k + i];
-    const double mean = sum(diagonal) / k;
-    rho = mean > 0 ? mean : 1;
-    R.resize(k * k);
-    for (int64_t i = 0; i < k * k; ++i) R[i] = G[i] + rho;
-    sound = cholesky(R.data(), k, k, SOUND);
-    ones.assign(k, 1.0);
-    if (sound) solve(ones);
-  }
-
-  void solve(Values &x) const {  // x ← A⁻¹x
-    for (int64_t j = 0; j < k; ++j) {
-      const double *row = &R[j * k], t = x[j] /= row[j];
-      for (int64_t i = j + 1; i < k; ++i) x[i] -= t * row[i];
-    }
-    for (int64_t j = k; j--;) {
-      double t = x[j];
-      for (int64_t i = j + 1; i < k; ++i) t -= R[j * k + i] * x[i];
-      x[j] = t / R[j * k + j];
-    }
-  }
-
-  double bordered(Values &x, double q) const {  // x ← x where x is p; returns t
-    solve(x);
-    const double beta = (sum(x) - q) / sum(ones);
-    for (int64_t i = 0; i < k; ++i) x[i] -= beta * ones[i];
-    return beta + rho * q;
-  }
-
-  double refined(Values &x, double q) const {
-    const Values p = x;
-    const double t = bordered(x, q);
-    Values rest(k), lines_sum(k);
-    std::vector<const double *> lines(k);
-    for (int64_t i = 0; i < k; ++i) lines[i] = &G[i * k];
-    add_lines(lines.data(), x.data(), k, lines_sum.data(), 0, k);
-    for (int64_t i = 0; i < k; ++i) rest[i] = p[i] - lines_sum[i] - t;
-    const double lift = bordered(rest, q - sum(x));
-    for (int64_t i = 0; i < k; ++i) x[i] += rest[i];
-    return t + lift;
-  }
-
-  // Places of a largest set of rows on which the system can be solved, in order.
-  Some independent() const {
-    Some picked;
-    Values L(k * k), left(k);
-    for (int64_t j = 0; j < k; ++j) left[j] = G[j * k + j] + rho;
-    for (int64_t n = 0; n < k; ++n) {
-      int p = -1;
-      double most = 0, *row = &L[n * k];
-      for (int64_t j = 0; j < k; ++j)
-        if (left[j] > most && left[j] > DEPENDENT * (G[j * k + j] + rho)) p = j, most = left[j];
-      if (p < 0) break;
-      for (int64_t j = 0; j < k; ++j) row[j] = G[p * k + j] + rho;
-      for (int64_t q = 0; q < n; ++q)
-        for (int64_t j = 0; j < k; ++j) row[j] -= L[q * k + p] * L[q * k + j];
-      const double root = std::sqrt(most);
-      for (int64_t j = 0; j < k; ++j) {
-        row[j] /= root;
-        left[j] -= row[j] * row[j];
-      }
-      picked.push_back(p);
-      left[p] = 0;
-    }
-    std::sort(picked.begin(), picked.end());
-    return picked;
-  }
-};
 
 struct Candidate {
   Values c, alpha, w, f;  // f = Σ c k without b, where it is known; w of a linear kernel
@@ -567,17 +475,8 @@ nb::tuple publish(Gram &gram, In<int64_t, 1> slots, In<double, 2> X, In<double, 
   }
   for (int64_t i = 0, n = groups->first.size(); i < n; ++i) s.c[i] = groups->y[i] * s.c[i];
   return nb::make_tuple(array(groups->group), array(groups->first), array(s.alpha), array(groups->U), array(s.c), s.b,
-                        linear ? array(s.w) : nb::none(), s.certain, s.residual, noise, nb::cast(groups->carried ? groups->sums : Sums()));
-}
-
-// Writes kernel values of the rows of A with those of B.
-void kernel_block(int kind, double gamma, double r, int degree, In<double, 2> A,
-                  nb::ndarray<const double, nb::ndim<2>, nb::device::cpu> B, Out<double, 2> out, int threads) {
-  const int64_t d = A.shape(1), n = B.shape(0);
-  over_rows(A.shape(0), threads, [&](int64_t first, int64_t last) {
-    kernel_values({Kernel::Kind(kind), gamma, r, degree}, {A.data() + first * d, d, 1}, last - first,
-                  {B.data(), B.stride(0), B.stride(1)}, n, d, out.data() + first * n, n);
-  });
+                        linear ? array(s.w) : nb::none(), s.certain, s.residual, noise,
+                        nb::cast(groups->carried ? groups->sums : Sums()));
 }
 
 // out_j + Σ_i c_i V_ij over some rows of V, four at a time.
@@ -594,6 +493,5 @@ void bind_publish(nb::module_ &m) {
   m.def("publish", publish, nb::arg("gram"), nb::arg("slots"), nb::arg("X"), nb::arg("y"), nb::arg("level"),
         nb::arg("bound"), nb::arg("alpha"), nb::arg("total"), nb::arg("b"), nb::arg("copies"), nb::arg("linear"),
         nb::arg("centre").none(), nb::arg("exact").none(), nb::arg("sums").none());
-  def(m, "kernel_values", kernel_block);
   def(m, "sum_of_rows", sum_of_rows);
 }

@@ -242,7 +242,7 @@ void residual(Out<uint64_t, 3> R, In<int64_t, 1> up, Rows S, In<uint64_t, 3> D, 
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t k = 0; k < K; ++k) {
           std::fill(t.begin(), t.end(), 0);
-          for (int u = 0; u < P + digits_of(nd); u += 3) {
+          for (int u = 0; Q && u <= high + places.back(); u += 3) {
             i128 three = 0;
             for (int p = low; p <= high; ++p)
               for (int64_t q = 0; q < Q; ++q)
@@ -299,57 +299,63 @@ inline double rounded(i128 x) {
 
 // R'_j = R_j - m_j R_b, b the last row, in two floats V with V[0] the nearest: R'_j = V 2^(x_k + e_j),
 // x_k such that no V is above 1.
-void leading(In<uint64_t, 3> R, In<int64_t, 1> m, In<int64_t, 1> e, Out<double, 3> V, Out<int64_t, 1> x) {
+void leading(In<uint64_t, 3> R, In<int64_t, 1> m, In<int64_t, 1> e, Out<double, 3> V, Out<int64_t, 1> x,
+             int threads) {
   const int n = R.shape(0);
   const int64_t J = R.shape(1), K = R.shape(2), step = J * K;
   double *high = V.data(), *low = high + step;
-  std::vector<uint64_t> v(n), spare(n);
-  std::vector<int64_t> lengths(J);
-  for (int64_t k = 0; k < K; ++k) {
-    int64_t most = INT64_MIN;
-    for (int64_t j = 0; j < J; ++j) {
-      load(v.data(), R.data() + j * K + k, step, n);
-      subtract_multiple(v, m.data()[j], R.data() + (J - 1) * K + k, step, spare);
-      Two both;
-      const int64_t length = leading_bits(v.data(), n, both);
-      lengths[j] = length - e.data()[j];
-      high[j * K + k] = both.high, low[j * K + k] = both.low;
-      if (length) most = std::max(most, lengths[j]);
+  over_rows(K, threads, [&](int64_t first, int64_t last) {
+    std::vector<uint64_t> v(n), spare(n);
+    std::vector<int64_t> lengths(J);
+    for (int64_t k = first; k < last; ++k) {
+      int64_t most = INT64_MIN;
+      for (int64_t j = 0; j < J; ++j) {
+        load(v.data(), R.data() + j * K + k, step, n);
+        subtract_multiple(v, m.data()[j], R.data() + (J - 1) * K + k, step, spare);
+        Two both;
+        const int64_t length = leading_bits(v.data(), n, both);
+        lengths[j] = length - e.data()[j];
+        high[j * K + k] = both.high, low[j * K + k] = both.low;
+        if (length) most = std::max(most, lengths[j]);
+      }
+      x.data()[k] = most == INT64_MIN ? 0 : most;
+      for (int64_t j = 0; j < J; ++j) {
+        const int down = int(std::max<int64_t>(lengths[j] - x.data()[k], -4000));
+        high[j * K + k] = std::ldexp(high[j * K + k], down);
+        low[j * K + k] = std::ldexp(low[j * K + k], down);
+      }
     }
-    x.data()[k] = most == INT64_MIN ? 0 : most;
-    for (int64_t j = 0; j < J; ++j) {
-      const int down = int(std::max<int64_t>(lengths[j] - x.data()[k], -4000));
-      high[j * K + k] = std::ldexp(high[j * K + k], down);
-      low[j * K + k] = std::ldexp(low[j * K + k], down);
-    }
-  }
+  });
 }
 
 // Z = the float64 nearest to all that is within `bound` 2^places of X, times 2^-E, or NaN where there are
 // several. Rounding is monotone, so it is enough to look at both ends. |X| is below a quarter of what the
 // limbs hold; a bound that is not says nothing.
-void decide(In<uint64_t, 3> X, In<double, 2> bound, In<int64_t, 2> places, In<int64_t, 1> E, Out<double, 2> Z) {
+void decide(In<uint64_t, 3> X, In<double, 2> bound, In<int64_t, 2> places, In<int64_t, 1> E, Out<double, 2> Z,
+            int threads) {
   const int n = X.shape(0);
   const int64_t K = X.shape(2), step = X.shape(1) * K;
-  std::vector<uint64_t> low(n), high(n), off(n);
-  for (int64_t at = 0; at < step; ++at) {
-    int length;
-    const uint64_t m = uint64_t(std::ldexp(std::frexp(bound.data()[at], &length), 53));
-    const int64_t bits = m ? length + places.data()[at] : 0, drop = std::min<int64_t>(53 - bits, 60);
-    Z.data()[at] = std::nan("");
-    if (bits > 64 * n - 2) continue;
-    std::fill(off.begin(), off.end(), 0);
-    off[0] = drop > 0 ? (m + (uint64_t(1) << drop) - 1) >> drop : m;  // rounded up
-    if (drop < 0) shift_left(off.data(), n, -drop);
-    load(high.data(), X.data() + at, step, n);
-    load(low.data(), X.data() + at, step, n);
-    add_product(high.data(), n, off.data(), n, 1, 0);
-    negate(off.data(), n);
-    add_product(low.data(), n, off.data(), n, 1, 0);
-    const int64_t down = E.data()[at % K];
-    const double a = nearest(low.data(), n, down), b = nearest(high.data(), n, down);
-    if (a == b) Z.data()[at] = a;
-  }
+  over_rows(step, threads, [&](int64_t first, int64_t last) {
+    std::vector<uint64_t> low(n), high(n), off(n);
+    for (int64_t at = first; at < last; ++at) {
+      int length;
+      const uint64_t m = uint64_t(std::ldexp(std::frexp(bound.data()[at], &length), 53));
+      const int64_t bits = m ? length + places.data()[at] : 0, drop = std::min<int64_t>(53 - bits, 60);
+      Z.data()[at] = std::nan("");
+      if (bits > 64 * n - 2) continue;
+      std::fill(off.begin(), off.end(), 0);
+      off[0] = drop > 0 ? (m + (uint64_t(1) << drop) - 1) >> drop : m;  // rounded up
+      if (drop < 0) shift_left(off.data(), n, -drop);
+      load(high.data(), X.data() + at, step, n);
+      load(low.data(), X.data() + at, step, n);
+      add_product(high.data(), n, off.data(), n, 1, 0);
+      negate(off.data(), n);
+      add_product(low.data(), n, off.data(), n, 1, 0);
+      const int64_t down = E.data()[at % K];
+      const double a = nearest(low.data(), n, down), b = nearest(high.data(), n, down);
+      if (a == b) Z.data()[at] = a;
+    }
+  });
 }
 
 // S_j - m t_j - s m_j, times scales: of one row.

@@ -95,7 +95,7 @@ def test_views_in_floats(seed, n, J, K):
     m = np.append(digits(rng, 51, J - 1), 0) * rng.integers(0, 2)
     R, e = numbers(rng, n + 1, J, K), rng.integers(-5, 40, J)
     R[-1] = R[-1].view(np.int64) >> 62  # m R must fit
-    agree("leading", V := [np.empty((2, J, K)), np.empty(K, np.int64)], R, m, e, *V)
+    agree("leading", V := [np.empty((2, J, K)), np.empty(K, np.int64)], R, m, e, *V, 1 + n % 3)
     F = digits(rng, 60, 5, J).astype(object)
     S, t = np.empty((3, J, J), np.uint64), np.empty((3, J), np.uint64)
     plain.put(S, F.T @ F)
@@ -114,7 +114,7 @@ def test_what_is_decided(seed, n, E):
     X[-1] = X[-1].view(np.int64) >> 3
     bound[rng.random((3, 4)) < 0.3] = 0
     Z = np.empty((3, 4))
-    agree("decide", [Z], X, bound, places, np.full(4, E) + np.arange(4), Z)
+    agree("decide", [Z], X, bound, places, np.full(4, E) + np.arange(4), Z, 1 + n % 3)
 
 
 @examples(60)

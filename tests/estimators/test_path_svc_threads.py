@@ -68,8 +68,8 @@ def test_readers_do_not_wait_for_a_path(rows):
         return np.exp(-0.5 * ((A[:, None] - B) ** 2).sum(axis=-1))
 
     writer = None
-    model = PathSVC(kernel=kernel).fit(X[:60], y[:60])
-    before = model.predict(X)
+    before = PathSVC(kernel=kernel).fit(X[:60], y[:60]).predict(X)
+    model = PathSVC(kernel=kernel).fit(X[:60], y[:60])  # nobody has asked it for anything
     writer = threading.Thread(target=partial(model.partial_fit, X[60:], y[60:]))
     writer.start()
     assert entered.wait(60)

@@ -193,7 +193,7 @@ def residual(
     put(R, (integers(R) << up.astype(object)) - product - integers(r)[:, None] * d)
 
 
-def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers) -> None:
+def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers, _: int) -> None:
     """R'_j = R_j - m_j R_b in two floats V, as V 2^(x + e)."""
     whole = integers(R)
     V[:], places = _two(whole - m.astype(object)[:, None] * whole[-1])
@@ -202,7 +202,7 @@ def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers) -> None:
     V[:] = np.ldexp(V, np.maximum(places - x, -4000))
 
 
-def decide(X: Limbs, bound: Floats, places: Integers, E: Integers, Z: Floats) -> None:
+def decide(X: Limbs, bound: Floats, places: Integers, E: Integers, Z: Floats, _: int) -> None:
     """Z = the float64 nearest to all that is within `bound` 2^places of X, times 2^-E, or NaN."""
     whole = integers(X)
     for j, k in np.ndindex(*Z.shape):

@@ -49,7 +49,7 @@ class Fingerprint:
 
     def __init__(self, about: bytes) -> None:
         self._key = hashlib.sha256(about).digest()
-        hashed([], self._key)  # raises, with the name of the extra, if its library is not there
+        blake3(self._key)  # raises, with the name of the extra, if its library is not there
         self.lanes: Lanes = np.zeros(LANES, dtype=np.uint16)
 
     def add(self, beside: Bytes, weights: Floats | None, codes: Any) -> None:

@@ -133,12 +133,20 @@ class Errors:
     def _squares(self, codes: Floats) -> Floats:
         """‖v‖² of each row."""
         F, offset, inverse, slices = self._root
-        codes = codes[:, : len(F)] - (0.0 if self.shift is None else self.shift[: len(F)])
-        far = _squares(codes * inverse) > _limit(F) ** 2 if slices else np.full(len(codes), True)
-        parts = [dtrmm(1.0, piece, codes.T, trans_a=True).T for piece in slices]
-        v = reduce(np.add, parts or [np.empty(codes.shape)])
+        shift = 0.0 if self.shift is None else self.shift[: len(F)]
+        moved, far = codes[:, : len(F)] - shift, np.full(len(codes), not slices)
+        if (
+            slices
+            and _squares(moved).max(initial=0.0) * inverse.max(initial=0.0) ** 2 > _limit(F) ** 2
+        ):
+            far = _squares(moved * inverse) > _limit(F) ** 2
+        parts = [  # the last in the memory of the codes
+            dtrmm(1.0, piece, moved.T, trans_a=True, overwrite_b=k == len(slices)).T
+            for k, piece in enumerate(slices, 1)
+        ]
+        v = reduce(np.add, parts or [np.empty(moved.shape)])
         if far.any():
-            v[far] = Coefficients(F).times(codes[far])
+            v[far] = Coefficients(F).times(codes[far, : len(F)] - shift)
         v -= offset
         return _squares(v)
 

@@ -63,7 +63,7 @@ _LEAST_GAIN = 2  # bits
 _LOOK = 2  # steps from which on it is asked what they decide
 _TWOFOLD = 4096  # features up to which a factor of twofold numbers is made: a minute
 _THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
-_WORTH = 2**22  # products that are worth more than starting threads
+_WORTH, _MANY = 2**22, 2**12  # products, and numbers, that are worth more than starting threads
 _HUGE = np.finfo(np.float64).max
 _ONE = limbs(1)
 _LEAST = 1e-300  # a bound is never rounded to 0
@@ -243,7 +243,7 @@ class _System:
     def _leading(self, R: Limbs) -> tuple[Floats, NDArray[np.int64]]:
         """2^-e R' in two floats V, and exponents x of columns: 2^-e R' = V 2^x."""
         V, x = np.empty((2, *R.shape[1:])), np.empty(R.shape[2], dtype=np.int64)
-        core.leading(R, self.m, self.e, V, x)
+        core.leading(R, self.m, self.e, V, x, _threads(V[0]))
         return V, x
 
     def bound(self, rest: Floats, height: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
@@ -294,7 +294,7 @@ class _Solution:
             parts += [(self.moved, own[None] * (1 + 1e-6), most[None])]
         J, found = bound.shape[0], np.empty((len(self.Z), len(self.E)))
         for (X, bound, places), Z in zip(parts, (found[:J], found[J:]), strict=False):
-            core.decide(X, bound, places, self.E, Z)  # NaN where several floats are as near
+            core.decide(X, bound, places, self.E, Z, _threads(Z))  # NaN: several floats are near
         for j, k in np.argwhere(np.isnan(found) & (self.cramer < self.E)):
             X, bound, places = parts[j // J]
             at = j % J, k
@@ -362,6 +362,11 @@ def _limbs(S: Any) -> Limbs:
     elif S.dtype == object:
         S = limbs(S)
     return S if S.strides[-1] == S.itemsize else np.ascontiguousarray(S)
+
+
+def _threads(numbers: Floats) -> int:
+    """Threads for so many numbers."""
+    return _THREADS if numbers.size >= _MANY else 1
 
 
 def _bits(a: Integers) -> int:
