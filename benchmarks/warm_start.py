@@ -32,7 +32,7 @@ class WarmStart:
         self.K[gone], self.K[:, gone] = values, values.T
         for sign, left in spilt.items():
             self._take_in(np.flatnonzero(self.y == sign), left)
-        return int(smo(self.K, self.y, self.C, self.alpha, tol))
+        return int(_compiled(self.K, self.y, self.C, self.alpha, tol))
 
     def _take_in(self, ours: Indices, left: float) -> None:
         """Spread what was on rows that left over some rows, those on the margin first."""
@@ -45,7 +45,6 @@ class WarmStart:
             left -= step
 
 
-@numba.njit(cache=True, error_model="numpy")
 def smo(K: Floats, y: Floats, C: float, alpha: Floats, tol: float) -> int:
     """Solve in place from a feasible alpha; returns the number of iterations."""
     n = len(y)
@@ -83,3 +82,6 @@ def smo(K: Floats, y: Floats, C: float, alpha: Floats, tol: float) -> int:
         for t in range(n):
             G[t] += y[t] * move * (K[i, t] - K[j, t])
     return -1
+
+
+_compiled = numba.njit(cache=True, error_model="numpy")(smo)

@@ -20,8 +20,7 @@ class PathSVR(RegressorMixin, PathMachine):
 
     It gives the answers of scikit-learn's `SVR`, to a KKT residual near 1e-9 of the targets' size,
     and goes from one set of rows to another without refitting. It **keeps its rows**; what is
-    forgotten is erased. In the path each row is two points, above and below the tube, so kernel
-    matrices take four times the memory of those of a `PathSVC`.
+    forgotten is erased.
 
     Parameters
     ----------
