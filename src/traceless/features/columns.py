@@ -31,8 +31,8 @@ def column_numbers(
     given = columns.tolist() if hasattr(columns, "tolist") else columns
     several = isinstance(given, Iterable) and not isinstance(given, str)
     given = list(given) if several else [given]
-    alone = [name for name in dict.fromkeys(given) if isinstance(name, str) and name in single]
-    given = [name for name in given if name not in alone]
+    alone = dict.fromkeys(name for name in given if isinstance(name, str) and name in single)
+    given = [name for name in given if not isinstance(name, str) or name not in alone]
     if given and all(isinstance(value, bool | np.bool_) for value in given):
         found = _masked(given, n_features)
     elif given and all(isinstance(value, str) for value in given):
