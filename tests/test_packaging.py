@@ -45,9 +45,14 @@ def test_type_checkers_know_the_public_names_and_no_others(tmp_path):
     assert all("Nonexistent" in said or "nonexistent" in said for _, _, said in found)
 
 
-def test_the_core_needs_three_libraries():
+def test_the_core_needs_four_libraries():
     core = [line for line in requires("traceless") if "extra ==" not in line]
-    assert sorted(line.split(">=")[0] for line in core) == ["numpy", "scikit-learn", "scipy"]
+    assert sorted(line.split(">=")[0] for line in core) == [
+        "narwhals",
+        "numpy",
+        "scikit-learn",
+        "scipy",
+    ]
 
 
 def test_every_extra_has_a_use():

@@ -18,6 +18,7 @@ from traceless.checks import histories, memory
 from traceless.checks.trial import POOL, Trial, demand, drawn_rows, same_bits
 from traceless.estimators.lssvm import LSSVR
 from traceless.features import FeatureMap, Table
+from traceless.features.kinds import Column
 from traceless.knowledge.sums import Knowledge
 
 _ROWS = 1100  # more than are worked on at a time
@@ -187,6 +188,8 @@ def _other_values(value: Any) -> Iterator[Any]:
         yield not value
     elif number or (isinstance(value, np.ndarray) and value.dtype.kind in "iuf"):
         yield value * 2 + (value == 0)
+    elif isinstance(value, list | tuple) and any(isinstance(v, Column) for v in value):
+        yield value[:-1]
     elif isinstance(value, list | tuple):
         array: Floats = np.asarray(value, dtype=np.float64)
         yield (array * 2 + (array == 0)).tolist()
