@@ -134,3 +134,21 @@ def test_what_is_forgotten_is_nowhere_in_the_model(rows):
         assert len(arrays_in(model)) > 10
         assert not any((array == 9.87654321).any() for array in arrays_in(model))
         assert X[7, 1].tobytes() not in pickle.dumps(model)
+
+
+def test_the_first_change_of_a_loaded_model_computes_lines_and_not_the_matrix(rng):
+    asked = []
+
+    def kernel(A, B):
+        asked.append(len(A) * len(B))
+        return np.exp(-0.5 * ((A[:, None] - B[None]) ** 2).sum(axis=-1))
+
+    n = 600
+    X = rng.normal(size=(n, 2))
+    y = np.sign(X[:, 0] + 0.3 * rng.normal(size=n))
+    state = PathSVC(kernel=kernel).fit(X, y)._model.content()
+    model = PathSVC(kernel=kernel).fit(X[:2], [-1.0, 1.0])
+    model._model = type(model._model).restored(model._settings(), *state)
+    asked.clear()
+    model.update(add=(X[:1] + 0.01, y[:1]), forget=model.ids_[:1]).predict(X[:1])
+    assert sum(asked) <= (len(model.support_) + 20) * n < n * n / 2
