@@ -6,6 +6,7 @@ turns errors into one line and an exit code. Nothing heavy is imported before a 
 
 from __future__ import annotations
 
+import os
 import sys
 
 INTERRUPTED = 130
@@ -22,4 +23,9 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code == INTERRUPTED:  # Arrow's thread may wait for standard input: Python's exit would abort
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
