@@ -41,7 +41,6 @@ from traceless import PathOneClass, PathSVC, PathSVR, load
 from traceless.model_selection import cross_val_predict
 
 Points = tuple[Floats, Floats]
-MANY = 1000  # rows from which on the path has working sets (src/core/path.cpp)
 
 
 def plane(rng: np.random.Generator, n: int) -> Points:
