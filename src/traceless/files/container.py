@@ -25,22 +25,18 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceless.exceptions import FileError
 
-Tensors = Mapping[str, NDArray[Any]]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Tensors = Mapping[str, NDArray[Any]]
 
 FORMAT, VERSION = "traceless", 1
 SUFFIX = ".part"  # of a file that is being written, or was never finished
-_DTYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype("<f8"),
-    "I64": np.dtype("<i8"),
-    "U8": np.dtype("u1"),
-}
+_DTYPES = {"F64": "<f8", "I64": "<i8", "U8": "|u1"}  # as NumPy spells them
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _PREFIX = b'{"__metadata__":{"sha256":"'
 _HASH = slice(8 + len(_PREFIX), 8 + len(_PREFIX) + 64)
@@ -137,10 +133,10 @@ def _pieces(kind: str, facts: Mapping[str, Any], tensors: Tensors) -> tuple[str,
     """The SHA-256 of a file, and its bytes in pieces."""
     plain = {}
     for name, tensor in tensors.items():
-        dtype = tensor.dtype.newbyteorder("<")
+        dtype = tensor.dtype.newbyteorder("<").str
         if dtype not in _NAMES:
             raise TypeError(f"A file holds float64, int64 and uint8, not {tensor.dtype}.")
-        plain[name] = np.ascontiguousarray(tensor, dtype=dtype)
+        plain[name] = tensor.astype(dtype, order="C", copy=False)
         _check_shape(plain[name].shape)
     plain = _in_order(plain)
     start = _header("0" * 64, kind, canonical_json(facts), plain)
@@ -171,7 +167,7 @@ def _header(sha256: str, kind: str, facts: str, tensors: Tensors) -> bytes:
     for name, tensor in tensors.items():
         begin, end = end, end + tensor.nbytes
         place = {"shape": list(tensor.shape), "data_offsets": [begin, end]}
-        said[name] = {"dtype": _NAMES[tensor.dtype], **place}
+        said[name] = {"dtype": _NAMES[tensor.dtype.str], **place}
     text = json.dumps(said, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
@@ -311,10 +307,10 @@ def _contents(data: bytes, stop: int, header: Any, sha256: str) -> Contents:
     for name, spec in header.items():
         dtype, shape = _DTYPES[spec["dtype"]], spec["shape"]
         _check_shape(shape)
-        end = begin + dtype.itemsize * math.prod(shape)
+        end = begin + int(dtype[2:]) * math.prod(shape)
         if end > len(data):
             raise ValueError(f"the tensor {name!r} does not fit into it")
-        tensors[name] = np.frombuffer(view[begin:end], dtype).reshape(shape)
+        tensors[name] = _array(view[begin:end], dtype, shape)
         begin = end
     if begin != len(data):
         raise ValueError(f"it has {len(data) - begin} bytes that belong to no tensor")
@@ -325,3 +321,9 @@ def _contents(data: bytes, stop: int, header: Any, sha256: str) -> Contents:
     if not isinstance(facts, dict) or canonical_json(facts) != text:
         raise ValueError("its facts are not in canonical form")
     return Contents(kind, facts, tensors, sha256)
+
+
+def _array(data: memoryview, dtype: str, shape: list[int]) -> NDArray[Any]:
+    import numpy as np  # here: a file without tensors, and JSON, need none of it
+
+    return np.frombuffer(data, dtype).reshape(shape)

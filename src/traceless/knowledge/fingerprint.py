@@ -22,7 +22,7 @@ are. Two equal rows are not one row of weight 2, and a row of weight 0 is no row
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 from traceless.features.grid import dense_rows
+from traceless.files.hashing import blake3, hashes
 
 LANES = 1024
 _ROWS = 256  # hashed before they are added up: half a megabyte
@@ -108,25 +109,3 @@ def to_bytes(lanes: Lanes) -> bytes:
 def from_bytes(raw: bytes) -> Lanes:
     """Inverse of `to_bytes`: lanes in memory of their own."""
     return np.frombuffer(raw, dtype="<u2").astype(np.uint16)
-
-
-def hashes(items: Iterable[bytes], key: bytes, size: int) -> list[bytes]:
-    """The BLAKE3 hash of each item under a key of 32 bytes."""
-    hasher, found = blake3(key), list[bytes]()
-    update, digest, reset, append = hasher.update, hasher.digest, hasher.reset, found.append
-    for item in items:
-        update(item)
-        append(digest(size))
-        reset()  # cheaper than a new one for each
-    return found
-
-
-def blake3(key: bytes) -> Any:
-    """A hasher with this key of 32 bytes."""
-    try:
-        from blake3 import blake3 as keyed
-    except ImportError as error:
-        raise ImportError(
-            "Stores and fingerprints need the package blake3: pip install 'traceless[store]'"
-        ) from error
-    return keyed(key=key)

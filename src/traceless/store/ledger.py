@@ -256,7 +256,7 @@ class Ledger:
             raise StoreError(f"The ledger is damaged: {rows} rows wait, not those in the queue.")
         return found
 
-    def find(self, name: bytes, suppressed: str | None) -> Found:
+    def find(self, name: bytes, since: str | None, until: str | None) -> Found:
         """What is known of the rows of an id."""
         from traceless.store.people import Event, Found
 
@@ -264,7 +264,7 @@ class Ledger:
         numbers = self.people.events(one) if one else []
         events = [Event(n, (e := self._named(n)).time, e.kind, rows) for n, rows in numbers]
         waiting = self.people.waiting().get(one, 0)
-        return Found(self.people.held(one), waiting, suppressed, tuple(events))
+        return Found(self.people.held(one), waiting, since, until, tuple(events))
 
     def commit(self) -> None:
         """Commit the transaction: at this moment the store changes."""

@@ -12,8 +12,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral  # NumPy's integers are of these
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from traceless.files.hashing import blake3
 
 SIZE = 16  # bytes of an id, and of a name
 _MOST = 500  # names in one statement
@@ -38,21 +41,50 @@ class Found:
         Rows that the model holds, including those that wait.
     waiting : int
         Rows that wait in the queue to be forgotten.
-    suppressed : str or None
-        Until when the id is on the list of those that are not to be learned again: a date, or
-        "never" if it stays for ever. None if it is not there.
+    forgotten, suppressed : str or None
+        When its last row was forgotten, and until when it is on the list of those that are not to
+        be learned again: a date, or "never" if it stays for ever. None if it is not there.
     events : tuple of Event
         The changes that these rows came with, and the requests that they wait for.
     """
 
     held: int
     waiting: int
+    forgotten: str | None
     suppressed: str | None
     events: tuple[Event, ...]
 
 
 class HeldId(bytes):
     """The id of a row as the table has it."""
+
+
+def keys_of(secret: bytes | None) -> dict[str, bytes]:
+    """The keys of all purposes that a secret has."""
+    root, purposes = secret or bytes(32), ("row", "start", "id", "request", "queue")
+    return {p: blake3(root).update(b"traceless 1 " + p.encode()).digest() for p in purposes}
+
+
+def name_of(given: Any, key: bytes) -> bytes:
+    """The keyed hash of an id; nothing for None and the empty text.
+
+    Parameters
+    ----------
+    given : str, int, HeldId or None
+        A whole number is its decimal digits.
+    key : bytes
+        That for ids.
+    """
+    if isinstance(given, HeldId):
+        return given
+    if given is None or given == "":
+        return b""
+    if isinstance(given, bool) or not isinstance(given, str | Integral):
+        raise ValueError(
+            "The id of a row must be a text or a whole number, or None for a row without one; "
+            f"got {given!r}. Nothing was changed."
+        )
+    return bytes(blake3(key).update(str(given).encode()).digest(SIZE))
 
 
 @dataclass(frozen=True)

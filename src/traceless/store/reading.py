@@ -177,7 +177,7 @@ class StoreReader:
         -------
         Found
         """
-        from traceless.store.row_digests import RowHasher
+        from traceless.store.people import keys_of, name_of
 
         with open_ledger(self._folder.ledger) as ledger:
             secret = self._folder.secret(ledger.last())
@@ -186,9 +186,8 @@ class StoreReader:
                     "The secret of this store was destroyed, and with it all that could tell ids "
                     "apart."
                 )
-            hashed = RowHasher.of(secret, ledger.origin).name_of(name)
-            listed = self._folder.suppression(ledger.last())
-            return ledger.find(hashed, listed.until(hashed))
+            hashed = name_of(name, keys_of(secret)["id"])
+            return ledger.find(hashed, *self._folder.suppression(ledger.last()).days(hashed))
 
     def head(self) -> str:
         """A few lines that identify the whole history, to be kept or published elsewhere.

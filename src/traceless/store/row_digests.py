@@ -24,11 +24,10 @@ from sklearn.utils.validation import column_or_1d
 
 from traceless.exceptions import StoreError
 from traceless.features.grid import dense_rows
-from traceless.knowledge.fingerprint import blake3, hashes
+from traceless.files.hashing import blake3, hashes
 from traceless.knowledge.responses import Classes
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.store.folder import SECRET_BYTES
-from traceless.store.people import SIZE, HeldId
+from traceless.store.people import SIZE, HeldId, keys_of, name_of
 from traceless.store.queue import SAFE_ROWS
 
 _CHUNK = 2**14  # rows made dense at a time
@@ -142,25 +141,8 @@ class RowHasher:
         return tally
 
     def name_of(self, given: Any) -> bytes:
-        """The keyed hash of an id; nothing for None and the empty text.
-
-        Parameters
-        ----------
-        given : str, int, HeldId or None
-            A whole number is its decimal digits.
-        """
-        if isinstance(given, HeldId):
-            return given
-        if isinstance(given, bool | np.bool_) or not isinstance(
-            given, str | int | np.integer | None
-        ):
-            raise ValueError(
-                "The id of a row must be a text or a whole number, or None for a row without one; "
-                f"got {given!r}. Nothing was changed."
-            )
-        if given is None or given == "":
-            return b""
-        return self._keyed("id", str(given).encode())
+        """The keyed hash of an id (`people.name_of`)."""
+        return name_of(given, self._keys["id"])
 
     def _names(self, ids: Any, n: int, places: NDArray[np.intp]) -> list[bytes]:
         """The names of the ids of rows with positive weight."""
@@ -211,11 +193,7 @@ class RowHasher:
     @cached_property
     def _keys(self) -> dict[str, bytes]:
         """The keys of all purposes."""
-        root = self.secret or bytes(SECRET_BYTES)
-        purposes = ("row", "start", "id", "request", "queue")
-        return {
-            what: blake3(root).update(b"traceless 1 " + what.encode()).digest() for what in purposes
-        }
+        return keys_of(self.secret)
 
     def _keyed(self, purpose: str, content: bytes, size: int = SIZE) -> bytes:
         found: bytes = blake3(self._keys[purpose]).update(content).digest(size)

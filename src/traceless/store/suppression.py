@@ -1,6 +1,8 @@
 """The suppression list: whom not to learn back unasked after all rows of theirs were forgotten.
 
-    digest = BLAKE3-128, with the key of the list, of the name (`people`), and a date of expiry
+    digest = BLAKE3-128, with the key of the list, of the name (`people`)
+
+Each comes with the day on which the last row was forgotten, and the one on which it expires.
 
 The list is about people: whoever has the folder, secret included, can test whether somebody that
 he guesses is on it. It is kept so that the next export of a table does not bring them back; it
@@ -17,11 +19,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from traceless.exceptions import FileError
 from traceless.files import container
-from traceless.knowledge.fingerprint import blake3
+from traceless.files.hashing import blake3
 from traceless.store.people import SIZE
 
 _KIND = "suppression list"
@@ -30,42 +30,46 @@ _NEVER = date.max.toordinal()
 
 
 class Suppression:
-    """Digests of names, each with the day on which it expires.
+    """Digests of names, each with the day of the forgetting and the day on which it expires.
 
     Parameters
     ----------
     key : bytes
     days : dict
-        Days by digest.
+        Both days by digest, in hexadecimal.
     """
 
-    def __init__(self, key: bytes | None = None, days: dict[bytes, int] | None = None) -> None:
+    def __init__(
+        self, key: bytes | None = None, days: dict[str, tuple[int, int]] | None = None
+    ) -> None:
         today = _today().toordinal()
         self._key = os.urandom(32) if key is None else key
-        self._days = {one: day for one, day in (days or {}).items() if day > today}
+        self._days = {one: both for one, both in (days or {}).items() if both[1] > today}
 
     def __len__(self) -> int:
         return len(self._days)
 
     def until(self, name: bytes) -> str | None:
         """The day on which a name expires, "never", or None if it is not on the list."""
-        day = self._days.get(self._digest(name)) if self._days else None
-        if day is None:
-            return None
-        return "never" if day == _NEVER else date.fromordinal(day).isoformat()
+        return self.days(name)[1]
+
+    def days(self, name: bytes) -> tuple[str | None, str | None]:
+        """The day on which the last row of a name was forgotten, and that on which it expires."""
+        both = self._days.get(self._digest(name)) if self._days else None
+        if both is None:
+            return None, None
+        since, until = (date.fromordinal(day).isoformat() for day in both)
+        return since, "never" if both[1] == _NEVER else until
 
     def add(self, names: Iterable[bytes], period: str) -> None:
         """Put names on the list for a period."""
-        day = _expiry(period).toordinal()
-        self._days |= {self._digest(name): day for name in names}
+        both = _today().toordinal(), _expiry(period).toordinal()
+        self._days |= {self._digest(name): both for name in names}
 
     def write(self, path: Path, like: container.Permissions) -> str:
         """Write the list; returns the SHA-256 of its file."""
-        digests = np.frombuffer(b"".join(self._days), np.uint8).reshape(-1, SIZE)
-        days = np.array(list(self._days.values()), dtype=np.int64)
-        key = np.frombuffer(self._key, np.uint8)
-        tensors: container.Tensors = {"days": days, "digests": digests, "key": key}
-        return container.write(path, _KIND, {}, tensors, like)
+        facts = {"key": self._key.hex(), "days": self._days}
+        return container.write(path, _KIND, facts, {}, like)
 
     @classmethod
     def read(cls, contents: container.Contents) -> Suppression:
@@ -73,16 +77,13 @@ class Suppression:
         try:
             if contents.kind != _KIND:
                 raise ValueError(f"it is a {contents.kind}")
-            found = contents.tensors
-            digests = [row.tobytes() for row in found["digests"].reshape(-1, SIZE)]
-            key, days = found["key"].tobytes(), found["days"].tolist()
-            return cls(key, dict(zip(digests, days, strict=True)))
-        except (ValueError, KeyError, TypeError) as error:
+            days = {str(one): (int(a), int(b)) for one, (a, b) in contents.facts["days"].items()}
+            return cls(bytes.fromhex(contents.facts["key"]), days)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise FileError(f"This is no suppression list ({error}).") from error
 
-    def _digest(self, name: bytes) -> bytes:
-        found: bytes = blake3(self._key).update(name).digest(SIZE)
-        return found
+    def _digest(self, name: bytes) -> str:
+        return str(blake3(self._key).update(name).hexdigest(SIZE))
 
 
 def check_period(period: Any) -> None:
