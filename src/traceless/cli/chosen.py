@@ -154,7 +154,7 @@ def ids_in(where: str, schema: Schema) -> list[str]:
     schema : Schema
         Declares the column of ids.
     """
-    from traceless.sources.schema import canonical_id
+    from traceless.files.words import canonical_id
 
     column, sign, said = where.partition("=")
     if schema.id is None:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import TableError
+from traceless.files.words import canonical_word
 
 NUMBER = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN])"
 GROUPED = r"[+-]?[0-9]{1,3}([,.' ][0-9]{3})+([.,][0-9]*)?"  # thousands kept apart
@@ -315,7 +316,7 @@ def word_of(value: Any) -> str | None:
     3, 3.0 and "3.0" are the word "3": pandas makes floats of whole numbers where one is absent.
     """
     if isinstance(value, str):
-        return re.sub(r"^([+-]?[0-9]+)\.0+$", r"\1", normalize("NFC", value))
+        return canonical_word(value)
     if _is_absent(value):
         return ""
     if isinstance(value, bool | np.bool_):

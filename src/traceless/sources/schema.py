@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Integers
 from traceless.exceptions import TableError
-from traceless.features.cells import Cells, word_of
+from traceless.features.cells import Cells
 from traceless.features.table import Table, as_toml
 from traceless.files.limits import refusal
+from traceless.files.words import canonical_id
 
 _PERIOD = "24 months"
 Labels = Literal["text", "int", "number", "none"]
@@ -217,18 +218,12 @@ def weights_of(cells: Cells) -> NDArray[Any]:
 def ids_of(cells: Cells) -> list[str]:
     """The canonical text of ids; absent ids are refused.
 
-    17, 17.0, "17" and " 17.0 " are one id. A text is otherwise taken as it stands, without
-    blanks around it and in Unicode's composed form: "017" is another id.
+    17, 17.0, "17" and " 17.0 " are one id (`canonical_id`).
     """
     words, places = cells.words()
-    ids = [word_of(word.strip()) for word in words]
+    ids = [canonical_id(word) for word in words]
     cells.check_each(np.array([one != "" for one in ids])[places], "an id is needed")
-    return [ids[k] or "" for k in places.tolist()]
-
-
-def canonical_id(text: str) -> str:
-    """An id that somebody typed, as `ids_of` would read it from a table."""
-    return ids_of(Cells(np.array([text]), "id", "the id"))[0]
+    return [ids[k] for k in places.tolist()]
 
 
 def _integers(cells: Cells) -> Integers:
