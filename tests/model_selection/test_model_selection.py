@@ -686,4 +686,25 @@ def test_closed_forms_equal_refits_for_all_penalties(penalty, bias, weighted, rn
         assert np.abs(found - expected).max() <= 1e-9 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("size", [1, 2, 5, 12, 30])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+def test_closed_forms_of_all_sizes_equal_subtraction(penalty, weighted, size, rng):
+    """Folds of a few rows go by their own answers, larger ones by the matrix without them."""
+    n, J = 240, 36
+    X = rng.normal(size=(n, J)) * 10.0 ** rng.integers(-2, 3, J)
+    X[:, :6] *= rng.random((n, 6)) < 0.03  # columns that few rows tell apart
+    X[:, 0], X[:, 1] = 0.0, 0.0
+    X[11, 0] = 3.0  # one row alone
+    y = X[:, 5:9] @ rng.normal(size=(4, 2)) + rng.normal(size=(n, 2))
+    w = rng.choice([1.0, 3.0, 0.25, 0.0], n) if weighted else None
+    params, cv = None if w is None else {"sample_weight": w}, KFold(n // size)
+    model = LSSVR(rho=2.0, **penalty)
+    by_hat, exact = (
+        cross_val_predict(model, X, y, cv=cv, params=params, path=path)
+        for path in ("hat", "subtract")
+    )
+    assert np.abs(by_hat - exact).max() <= 1e-10 * np.abs(exact).max()
+
+
 # --- rows that are not copied ----------------------------------------------------------------

@@ -25,15 +25,25 @@ leave-one-out formula, for many rows at a time. The cost is n J² for the half-s
 beside J³/3 for the factor; no fold's model is computed.
 
 *A free intercept* is a feature with ridge 0; features are counted from their means, so that L is
-sound. *Standardised* ridges change with the rows: without F they are R + Δ. With A + Δ for A,
-w̃ = w - (A + Δ)⁻¹Δw for w, and Z = (A + Δ)⁻¹C_Fᵀ, of which Z ← A⁻¹(C_Fᵀ - ΔZ) finds one digit or
-more per step (Δ is one part in n), the same equations hold:
+sound. *Standardised* ridges change with the rows: without F they are D' = D + Δ. With A + Δ for A,
+w̃ = w - (A + Δ)⁻¹Δw for w, and Z = (A + Δ)⁻¹C_Fᵀ, the same equations hold:
 
-    (I - C_F Z W_F) e = y_F - C_F w̃,     C_F w̃ = C_F w - ZᵀΔw,     C_F w₋ = y_F - e
+    (I - K W_F) e = r + ZᵀΔw,     K = C_F Z,     C_F w₋ = y_F - e
+
+Δ is one part in n, and z₀ = A⁻¹C_Fᵀ, z₋ = -A⁻¹Δz a series for Z; as A + Δ ≥ D', what is not yet in
+the sums up to z₋ is bounded by numbers at hand,
+
+    |ZᵀΔw - Σ zᵀΔw| ≤ ‖Δz‖ ‖Δw‖,    |K - (C_F Σ z - z₀ᵀΔz)| ≤ ‖Δz₀‖ ‖Δz‖,    ‖v‖² = Σ v_j²/D'_j
+
+and for nearly all rows z₀ is enough: two half-solves where a ridge that stays takes one.
+
+*Of many rows* the matrix without them is cheaper than K: with A₋ = A + Δ - C_FᵀW_F C_F
+
+    w₋ = w - A₋⁻¹ (C_FᵀW_F r + Δw)
 
 w is the correctly rounded one, so that float64 touches only the correction. Where the smallest
-pivot times the reciprocal condition number is below `_TRUST`, even that is refused, and the
-caller takes the fold out exactly instead.
+pivot times the reciprocal condition number is below `_TRUST`, or a feature no longer varies, even
+that is refused, and the caller takes the fold out exactly instead.
 
 Scores are ranked, and classes chosen by the largest. Rows with equal codes get equal scores, as
 from any one model. Where other scores are closer to each other than their error, so that only
@@ -43,9 +53,10 @@ exact arithmetic can tell a tie from a difference, the fold is refused too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,13 +65,15 @@ from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtri
 
 from traceless.arithmetic.integers import Floats
 from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.dataset import Dataset, System
+from traceless.model_selection.dataset import Dataset
 from traceless.model_selection.splits import Indices
 from traceless.progress import progress
 from traceless.solvers.ridge import Penalty
 
-_STEPS = 30  # towards the ridge of the other rows; where that is not enough, the fold is solved
+_STEPS = 30  # terms of the series; where that is not enough, the fold is solved
+_REST = 2.0**-34  # of the series that is left out, relative to the score it belongs to
 _TINY = np.finfo(np.float64).tiny
+_VARIES = 1e-9  # of a feature's variance: what is left below that is rounding
 _BLOCK = 1024  # rows half-solved at a time: enough for an efficient product
 _TRUST = 1e-8  # where this held, errors were below 1e-10 of the largest value
 _EPS = np.finfo(np.float64).eps
@@ -69,19 +82,22 @@ _EPS = np.finfo(np.float64).eps
 class CholeskyFactor:
     """S + diag(ridge) = LLᵀ in float64, its rows and columns scaled by powers of two.
 
-    Features without a coefficient are left out.
+    Parameters
+    ----------
+    S : ndarray of shape (J, J)
+        Overwritten if it is column-major; only the lower triangle is meaningful.
+    ridge : ndarray of shape (J,)
     """
 
-    def __init__(self, system: System) -> None:
-        used = system.used()
-        self._used: Any = slice(None) if used.size in (0, len(system.S)) else used
-        A = np.asfortranarray(system.S[self._used][:, self._used].astype(np.float64))
-        A[np.diag_indices_from(A)] += system.ridge.near[self._used]
+    def __init__(self, S: Floats, ridge: Floats) -> None:
+        A = np.asfortranarray(S)
+        A[np.diag_indices_from(A)] += ridge
         self._scale = np.ldexp(1.0, -(np.frexp(A.diagonal())[1] // 2))
         A *= self._scale
         A *= self._scale[:, None]
-        size = float(np.abs(A).sum(axis=0).max())
-        self._L, failed = dpotrf(A, lower=True, overwrite_a=True)
+        lower = np.abs(np.tril(A))
+        size = float((lower.sum(axis=0) + lower.sum(axis=1) - lower.diagonal()).max())
+        self._L, failed = dpotrf(A, lower=True, overwrite_a=True, clean=True)
         self.rcond = 0.0 if failed else float(dpocon(self._L, size, uplo="L")[0])
 
     def trusted(self, pivot: Any = 1.0) -> Any:
@@ -90,8 +106,11 @@ class CholeskyFactor:
 
     def half_solve(self, V: Floats) -> Floats:
         """L⁻¹Vᵀ for row-major rows V: a column for each row."""
-        some = V.copy() if isinstance(self._used, slice) else V.take(self._used, axis=1)
-        return np.asarray(dtrmm(1.0, self._half, some.T, lower=True, overwrite_b=True))
+        return np.asarray(dtrmm(1.0, self._half, V.copy().T, lower=True, overwrite_b=True))
+
+    def other_half(self, Phi: Floats) -> Floats:
+        """L⁻ᵀΦ, row-major: with what `half_solve` gave, the solution for each row."""
+        return np.asarray(dtrmm(1.0, self._half, Phi, lower=True, trans_a=True).T)
 
     @cached_property
     def _half(self) -> Floats:
@@ -101,10 +120,21 @@ class CholeskyFactor:
     def solve(self, Q: Floats) -> Floats:
         """The coefficients (S + diag(ridge))⁻¹ Q."""
         scale = self._scale[:, None]
-        right = np.asfortranarray(Q[self._used] * scale)
-        W = np.zeros(Q.shape)
-        W[self._used] = dpotrs(self._L, right, lower=True, overwrite_b=True)[0] * scale
-        return W
+        right = np.asfortranarray(Q * scale)
+        return np.asarray(dpotrs(self._L, right, lower=True, overwrite_b=True)[0] * scale)
+
+
+class Rows(NamedTuple):
+    """Rows that are held out."""
+
+    codes: Floats  # of the features that have a coefficient
+    fitted: Floats  # scores by the model of all rows
+    residual: Floats  # targets less these
+    weight: Floats
+
+    def part(self, some: slice) -> Rows:
+        """Some of them."""
+        return Rows(*(values[some] for values in self))
 
 
 class FullModel:
@@ -112,12 +142,23 @@ class FullModel:
 
     def __init__(self, data: Dataset, total: Knowledge, rho: float | None = None) -> None:
         self.data, self.total = data, total
-        self._system = data.system(total, total.responses, rho)
-        self._factor = CholeskyFactor(self._system)
+        system = data.system(total, total.responses, rho)
+        used = system.used()
+        self._system, self._used = system, slice(None) if used.size in (0, len(system.S)) else used
+        self._S = np.asfortranarray(system.S[self._used][:, self._used].astype(np.float64))
+        self._ridge = system.ridge.near[self._used]
+        self._factor = CholeskyFactor(self._S.copy(order="F"), self._ridge)
         self.usable = bool(self._factor.trusted())
-        self._w = self._system.solution().Z if self.usable else np.zeros((0, 0))
+        self._w = system.solution().Z[self._used] if self.usable else np.zeros((0, 0))
         self._weights = data.weights(total)
-        self._moving = _MovingRidge(total, self._system, data.penalty(rho))
+        self._moving = self._moving_ridge(data.penalty(rho))
+
+    def _moving_ridge(self, penalty: Penalty) -> _MovingRidge | None:
+        if not penalty.standardize:
+            return None
+        rho = penalty.rho * 2.0**self.total.weight_bits
+        sums = self._system.S[:, -1].astype(np.float64)
+        return _MovingRidge(rho, self._S.diagonal(), sums[self._used], sums[-1], self._ridge)
 
     def folds(self, folds: Sequence[Indices], verbose: bool = False) -> Iterator[Floats | None]:
         """The held-out scores of each fold in turn, or None where float64 cannot be trusted."""
@@ -131,77 +172,123 @@ class FullModel:
                 yield from (v[None] if c else None for v, c in zip(held_out, clear, strict=True))
             else:
                 ends = np.cumsum([len(fold) for fold in batch])
-                yield from self._several(index, ends)
+                yield from self._several(self._rows(index), list(pairwise([0, *ends.tolist()])))
 
     def singles(self, index: Indices) -> tuple[Floats, Floats, Floats]:
         """Scores of rows with them in, with each held out alone, and the error (or infinity)."""
-        codes, fitted, residual, weight = self._rows(index)
-        if not self._moving:
-            Phi = self._factor.half_solve(codes)
-            k = np.einsum("jn,jn->n", Phi, Phi)
-            found = np.ones(len(index), dtype=bool)
-            own = residual
+        rows = self._rows(index)
+        codes, fitted, residual, weight = rows
+        Phi = self._factor.half_solve(codes)
+        if self._moving is None:
+            k, own, found = np.einsum("jn,jn->n", Phi, Phi), residual, np.ones(len(index), bool)
         else:
-            Delta = self._moving.without_each(codes, weight)
-            Z, found = self._moved_solve(codes, Delta)
-            k = np.einsum("nj,nj->n", Z, codes)
-            own = residual + dgemm(1.0, self._w.T, (Z * Delta).T).T
+            Delta, ridge = self._moving.without_each(codes, weight)
+            z = self._series(rows, Phi, Delta, ridge)
+            k = np.einsum("nj,nj->n", z.total, codes)
+            k -= np.einsum("nj,nj,nj->n", z.first, Delta, z.last)
+            own, found = residual + self._times_w(z.total * Delta), z.found
         pivot = 1.0 - weight * k
-        trusted = found & self._factor.trusted(pivot)
-        pivot = np.where(trusted, pivot, 1.0)
-        gain = np.where(trusted, weight * k / pivot, 0.0)[:, None]
-        error = np.where(trusted, self._error(fitted, residual, pivot), np.inf)
+        found &= self._factor.trusted(pivot)
+        pivot = np.where(found, pivot, 1.0)
+        gain = np.where(found, weight * k / pivot, 0.0)[:, None]
+        error = np.where(found, self._error(fitted, residual, pivot, self._factor), np.inf)
         return fitted, fitted - (own - residual) - gain * own, error
 
-    def _several(self, index: Indices, ends: Indices) -> Iterator[Floats | None]:
-        codes, fitted, residual, weight = self._rows(index)
-        Phi = None if self._moving else self._factor.half_solve(codes)
-        for start, end in pairwise([0, *ends.tolist()]):
-            fold = slice(start, end)
-            rows = residual[fold], weight[fold]
-            if Phi is not None:
-                correction, pivot = self._correction(Phi[:, fold], *rows)
+    def _several(self, rows: Rows, spans: Sequence[tuple[int, int]]) -> Iterator[Floats | None]:
+        """The held-out scores of folds, which are consecutive rows."""
+        most = len(self._ridge) / (2 if self._moving is None else 6)  # for K to be the cheaper way
+        small = [span for span in spans if span[1] - span[0] <= most]
+        by_own = dict(zip(small, self._by_gain(rows, small), strict=True)) if small else {}
+        for span in spans:
+            fold = rows.part(slice(*span))
+            scores, pivot, factor = by_own.get(span) or self._by_matrix(fold)
+            error = self._error(scores, fold.residual, np.full(len(scores), pivot), factor)
+            trusted = factor.trusted(pivot)
+            yield scores if trusted and self._settled(scores, fold.codes, error) else None
+
+    def _by_matrix(self, fold: Rows) -> Answer:
+        """Scores of a fold by A₋, which has no pivots of its own."""
+        codes, fitted, residual, weight = fold
+        B = codes * np.sqrt(weight)[:, None]
+        S = dsyrk(-1.0, B.T, beta=1.0, c=self._S, lower=True)
+        right, ridge = codes.T @ (weight[:, None] * residual), self._ridge
+        if self._moving is not None:
+            Delta, moved = self._moving.without(codes, weight)
+            right, ridge = right + Delta[0][:, None] * self._w, moved[0]
+        factor = CholeskyFactor(S, ridge)
+        if not factor.trusted():
+            return fitted, 0.0, factor
+        return fitted - dgemm(1.0, factor.solve(right).T, codes.T).T, 1.0, factor
+
+    def _by_gain(self, rows: Rows, spans: Sequence[tuple[int, int]]) -> Iterator[Answer]:
+        """Scores of folds by K and the smallest pivot of I - K W_F."""
+        Phi = self._factor.half_solve(rows.codes)
+        if self._moving is not None:
+            each = [self._moving.without(*rows.part(slice(*span))[::3]) for span in spans]
+            sizes = [end - start for start, end in spans]
+            Delta, ridge = (np.repeat(np.concatenate(m), sizes, 0) for m in zip(*each, strict=True))
+            chosen = np.concatenate([np.arange(*span) for span in spans])
+            rows, Phi = Rows(*(values[chosen] for values in rows)), Phi[:, chosen]
+            z = self._series(rows, Phi, Delta, ridge)
+            left, own = z.first * Delta, rows.residual + self._times_w(z.total * Delta)
+            spans = list(pairwise(accumulate(sizes, initial=0)))
+        for span in spans:
+            some = slice(*span)
+            codes, fitted, residual, weight = rows.part(some)
+            if self._moving is None:
+                K = dgemm(1.0, Phi[:, some], Phi[:, some], trans_a=True)
+                yield self._answer(K, fitted, residual, residual, weight)
+            elif z.found[some].all():
+                K = dgemm(1.0, codes.T, z.total[some].T, trans_a=True)
+                K -= dgemm(1.0, left[some].T, z.last[some].T, trans_a=True)
+                yield self._answer(K, fitted, residual, own[some], weight)
             else:
-                correction, pivot = self._moved_correction(codes[fold], *rows)
-            scores = fitted[fold] - correction
-            trusted = self._factor.trusted(pivot)
-            settled = trusted and self._settled(scores, codes[fold], residual[fold], pivot)
-            yield scores if settled else None
+                yield fitted, 0.0, self._factor
 
-    def _correction(self, Phi: Floats, residual: Floats, weight: Floats) -> tuple[Floats, float]:
-        """C_F w - C_F w₋ of one fold, and the smallest pivot (0: there is no such value)."""
-        s = np.sqrt(weight)
-        B = np.asfortranarray(Phi * s)
-        M = dsyrk(-1.0, B, trans=True)  # upper triangle only
-        M[np.diag_indices_from(M)] += 1.0
-        U, failed = dpotrf(M, overwrite_a=True)
+    def _answer(
+        self, K: Floats, fitted: Floats, residual: Floats, own: Floats, weight: Floats
+    ) -> Answer:
+        """Scores of one fold from e = own + K W e, with the smallest pivot (0: it is none)."""
+        s = np.sqrt(weight)  # with u = s e, (I - sKs) u = s own; a row without weight has no u
+        U, failed = dpotrf(np.asfortranarray(np.eye(len(K)) - K * s * s[:, None]))
         if failed:
-            return residual, 0.0
-        u, _ = dpotrs(U, np.asfortranarray(s[:, None] * residual), overwrite_b=True)
-        correction = dgemm(1.0, Phi, dgemm(1.0, B, u), trans_a=True)
-        return correction, float((U.diagonal() ** 2).min())
-
-    def _moved_correction(
-        self, codes: Floats, residual: Floats, weight: Floats
-    ) -> tuple[Floats, float]:
-        """C_F w - C_F w₋ = e - r of one fold, and the smallest pivot, where the ridge moves."""
-        Delta = self._moving.without(codes, weight)
-        Z, found = self._moved_solve(codes, Delta)
-        own = residual + dgemm(1.0, self._w.T, (Z * Delta).T).T
-        s = np.sqrt(weight)
-        M = np.eye(len(codes)) - dgemm(1.0, codes.T, Z.T, trans_a=True) * s * s[:, None]
-        U, failed = dpotrf(np.asfortranarray(M), overwrite_a=True)
-        if failed or not found.all():
-            return residual, 0.0
-        # e = own + K W e: with u = s e, (I - sKs) u = s own; a row without weight has no u
+            return fitted, 0.0, self._factor
         u, _ = dpotrs(U, np.asfortranarray(s[:, None] * own), overwrite_b=True)
-        step = dgemm(1.0, Z.T, np.asfortranarray(s[:, None] * u))
-        correction = own - residual + dgemm(1.0, codes.T, step, trans_a=True)
-        return correction, float((U.diagonal() ** 2).min())
+        scores = fitted - (own - residual) - dgemm(1.0, K, np.asfortranarray(s[:, None] * u))
+        return scores, float((U.diagonal() ** 2).min()), self._factor
 
-    def _settled(self, scores: Floats, codes: Floats, residual: Floats, pivot: float) -> bool:
+    def _series(self, rows: Rows, Phi: Floats, Delta: Floats, ridge: Floats) -> _Series:
+        """(A + Δ)⁻¹c of each row c, as far as its score needs it."""
+        first = last = self._factor.other_half(Phi)
+        total = first.copy()
+        size = np.abs(rows.fitted).max(axis=1) + np.abs(rows.residual).max(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of features that no longer vary
+            measure = np.where(Delta == 0.0, 0.0, Delta * Delta / ridge)
+            of_w = np.sqrt(dgemm(1.0, (self._w**2).T, measure.T).max(axis=0))
+            of_last = np.sqrt(np.einsum("nj,nj,nj->n", measure, first, first))
+            rest = np.fmax(of_w / np.maximum(size, _TINY), rows.weight * of_last)
+            found = rest * of_last <= _REST
+        left = np.flatnonzero(~found & np.isfinite(of_last) & np.isfinite(rest))
+        if left.size:
+            last = first.copy()
+        for _ in range(_STEPS):
+            if not left.size:
+                break
+            z = -self._factor.other_half(self._factor.half_solve(Delta[left] * last[left]))
+            last[left] = z
+            total[left] += z
+            after = np.sqrt(np.einsum("nj,nj,nj->n", measure[left], z, z))
+            gains = after <= of_last[left] / 2
+            found[left] = gains & (rest[left] * after <= _REST)
+            of_last[left] = after
+            left = left[gains & ~found[left]]
+        return _Series(first, last, total, found)
+
+    def _times_w(self, rows: Floats) -> Floats:
+        return np.asarray(dgemm(1.0, self._w.T, rows.T).T)
+
+    def _settled(self, scores: Floats, codes: Floats, error: Floats) -> bool:
         """Give equal rows equal scores; whether all others are told apart, and their classes."""
-        error = self._error(scores, residual, np.full(len(scores), pivot))
         close = np.flatnonzero(_close(scores, error))
         first = close[first_of_equal(codes[close])]
         scores[close] = scores[first]
@@ -218,67 +305,74 @@ class FullModel:
         second, first = np.partition(scores, -2, axis=1)[:, -2:].T
         return np.asarray(first - second <= 2 * error)
 
-    def _error(self, scores: Floats, residual: Floats, pivot: Floats) -> Floats:
-        """How far each row's scores may be off."""
+    def _error(
+        self, scores: Floats, residual: Floats, pivot: Floats, factor: CholeskyFactor
+    ) -> Floats:
+        """How far each row's scores may be off; infinite where there is no pivot."""
         size = np.abs(scores).max(axis=1) + np.abs(residual).max(axis=1)
-        return np.asarray(_EPS * size.max(initial=0.0) / (pivot * self._factor.rcond))
+        rest = 0.0 if self._moving is None else _REST
+        with np.errstate(divide="ignore"):
+            return np.asarray(size.max(initial=0.0) * (_EPS / factor.rcond + rest) / pivot)
 
-    def _moved_solve(self, codes: Floats, Delta: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """(A + Δ)⁻¹c of each row c, with Δ of its own or one for all, and which were found."""
-        Z = self._factor.solve(codes.T).T
-        first, Delta = Z.copy(), np.broadcast_to(Delta, codes.shape)
-        size = before = np.abs(Z * codes).sum(axis=1)
-        found, left = np.zeros(len(codes), dtype=bool), np.arange(len(codes))
-        for _ in range(_STEPS):
-            after = first[left] - self._factor.solve((Delta[left] * Z[left]).T).T
-            error = np.abs((after - Z[left]) * codes[left]).sum(axis=1)
-            # each step has the last one's gain, so what is left now is error²/before
-            gains = error <= before / 2
-            found[left] = gains & (error * error <= 2.0**-50 * size[left] * before)
-            Z[left] = after
-            again = gains & ~found[left]
-            left, before = left[again], error[again]
-            if not left.size:
-                break
-        return Z, found
-
-    def _rows(self, index: Indices) -> tuple[Floats, Floats, Floats, Floats]:
-        """Codes of some rows, their scores, residuals and weights."""
+    def _rows(self, index: Indices) -> Rows:
+        """What is needed of some rows."""
         codes = self._system.moved(self.data.codes(index))
-        fitted = np.asarray(dgemm(1.0, self._w.T, codes.T).T)
+        codes = np.ascontiguousarray(codes[:, self._used])
+        fitted = self._times_w(codes)
         residual = self.data.targets(index, self.total) - fitted
         weight = np.ones(len(index)) if self._weights is None else self._weights[index]
-        return codes, fitted, residual, weight
+        return Rows(codes, fitted, residual, weight)
 
 
+Answer = tuple[Floats, float, CholeskyFactor]  # scores, the smallest pivot, what it belongs to
+
+
+class _Series(NamedTuple):
+    """Terms of (A + Δ)⁻¹c, a row for each c, and for which rows these are enough."""
+
+    first: Floats
+    last: Floats
+    total: Floats
+    found: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
 class _MovingRidge:
-    """A standardised ridge, and how it changes when rows leave; false where the ridge stays."""
+    """A standardised ridge, and how it changes when rows leave.
 
-    def __init__(self, total: Knowledge, system: System, penalty: Penalty) -> None:
-        self._moves: bool = penalty.standardize
-        self._ridge = system.ridge.near
-        self._rho = penalty.rho * 2.0**total.weight_bits
-        self._squares = system.S.diagonal().astype(np.float64)
-        self._sums = system.S[:, -1].astype(np.float64)
+    Attributes
+    ----------
+    rho : float
+    squares, sums : ndarray of shape (J,)
+        Of the features, over all rows.
+    n : float
+        The weight of all rows.
+    ridge : ndarray of shape (J,)
+        Of all rows. Where it is 0 it stays, and an intercept's, which is last.
+    """
 
-    def __bool__(self) -> bool:
-        return self._moves
+    rho: float
+    squares: Floats
+    sums: Floats
+    n: float
+    ridge: Floats
 
-    def without(self, codes: Floats, weight: Floats) -> Floats:
-        """The change of the ridge without some rows together: one row of it."""
+    def without(self, codes: Floats, weight: Floats) -> tuple[Floats, Floats]:
+        """The change of the ridge without some rows together, and what it is then: one row each."""
         parts = codes * weight[:, None], codes**2 * weight[:, None], weight
-        sums, squares, total = (part.sum(axis=0, keepdims=True) for part in parts)
-        return self._changes(sums, squares, total)
+        return self._moved(*(part.sum(axis=0, keepdims=True) for part in parts))
 
-    def without_each(self, codes: Floats, weight: Floats) -> Floats:
-        """The change of the ridge without each of some rows alone."""
-        return self._changes(codes * weight[:, None], codes**2 * weight[:, None], weight)
+    def without_each(self, codes: Floats, weight: Floats) -> tuple[Floats, Floats]:
+        """The changes of the ridge without each of some rows alone, and what it is then."""
+        weighted = codes * weight[:, None]
+        return self._moved(weighted, weighted * codes, weight)
 
-    def _changes(self, sums: Floats, squares: Floats, weight: Floats) -> Floats:
-        n = np.maximum(self._sums[-1] - weight, _TINY)[:, None]
-        ridge = self._rho * ((self._squares - squares) / n - ((self._sums - sums) / n) ** 2)
-        ridge[:, -1] = self._ridge[-1]
-        return np.where(self._ridge > 0, np.maximum(ridge, 0.0) - self._ridge, 0.0)
+    def _moved(self, sums: Floats, squares: Floats, weight: Floats) -> tuple[Floats, Floats]:
+        n = np.maximum(self.n - weight, _TINY)[:, None]
+        ridge = self.rho * ((self.squares - squares) / n - ((self.sums - sums) / n) ** 2)
+        ridge[:, -1] = self.ridge[-1]
+        ridge[ridge < _VARIES * self.ridge] = 0.0
+        return ridge - self.ridge, ridge
 
 
 def _close(scores: Floats, error: Floats) -> NDArray[np.bool_]:
