@@ -105,11 +105,16 @@ test-ray: $(VENV)/with-test
 
 # Flower asks for older versions of what others use, so it has an environment of its own
 FLOWER ?= flwr[simulation]
-test-flower:
-	$(MAKE) --no-print-directory VENV=.venv-flower .venv-flower/with-store
-	.venv-flower/bin/python -c "import flwr, pytest" 2>/dev/null || \
-	  .venv-flower/bin/python -m pip -q install hypothesis pandas pytest pytest-timeout '$(FLOWER)'
+test-flower: .venv-flower/with-flower
 	.venv-flower/bin/python -m pytest tests/federation/test_flower.py
+
+bench-federation: .venv-flower/with-flower
+	.venv-flower/bin/python -m benchmarks.federation
+
+.venv-flower/with-flower: pyproject.toml
+	$(MAKE) --no-print-directory VENV=.venv-flower .venv-flower/with-store
+	.venv-flower/bin/python -m pip -q install hypothesis pandas pytest pytest-timeout '$(FLOWER)'
+	@touch $@
 
 test-spark: $(VENV)/with-test $(VENV)/with-spark
 	$(BIN)/python -m pytest tests/sources/test_spark.py

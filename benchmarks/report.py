@@ -1,7 +1,8 @@
 """All benchmarks beside their peers, as one page.
 
     make bench-report                               everything, about two hours
-    python -m benchmarks.report --quick             the short form of each
+    python -m benchmarks.report --quick             the short form of each; gpu and federation
+                                                    are run by make bench-gpu, bench-federation
     python -m benchmarks.report --only updates      run these, keep others
     python -m benchmarks.report --only              run none, write the page again
 
@@ -306,7 +307,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the short form of each")
     parser.add_argument("--only", nargs="*", choices=list(TITLES), help="run these, keep others")
     options = parser.parse_args()
-    here = [name for name in TITLES if name != "gpu"]  # which few machines have
+    apart = {"gpu", "federation"}  # few machines have one; an environment with Flower
+    here = [name for name in TITLES if name not in apart]
     failed = run(here if options.only is None else options.only, options.quick)
     found = kept()
     path = RESULTS / "report.html"

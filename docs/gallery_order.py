@@ -10,6 +10,7 @@ ORDER = [
     "plot_label_errors.py",
     "plot_head.py",
     "plot_hospitals.py",
+    "plot_masked_sums.py",
     "plot_sliding_window.py",
     "plot_rho.py",
     "plot_evidence.py",
