@@ -3,6 +3,8 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from traceless import LSSVC, LSSVR, Knowledge
 from traceless.exceptions import AlreadyMergedError
@@ -90,6 +92,22 @@ def test_bare_knowledge_brings_nothing_along():
     s = site(0)
     a, b = site(1).merge(s), site(2).merge(s)
     assert a.merge(b.knowledge_).n_samples_ == 16
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.booleans(), st.integers(0, 3)), min_size=1, max_size=12
+    )
+)
+def test_what_is_counted_on_is_what_a_count_finds(history):
+    """A merge adds to the counts of the one before: they are those of the slices all the same."""
+    pieces = {name: site(k).knowledge_ for k, name in enumerate("abc")}
+    others = [Provenance(), *(Provenance({n: Slice(k + 1)}) for k, n in enumerate("abd"))]
+    held = Provenance()
+    for name, leaves, who in history:
+        piece = -pieces[name] if leaves else pieces[name]
+        held = held.after(None, piece, others[who], name, again=True)
+        assert held.counts() == Provenance(held.merged).counts()
 
 
 def test_regressions_too(rng):

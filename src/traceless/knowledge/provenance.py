@@ -14,9 +14,9 @@ known but its own digest.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from traceless.exceptions import AlreadyMergedError
@@ -72,12 +72,26 @@ class Provenance:
 
         Below 0 for a version of a table that was forgotten and not learned.
         """
-        found: Counter[str] = Counter()
+        return dict(self._counts)
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        found: dict[str, int] = {}
         for identity, piece in self.merged.items():
-            found[identity] += piece.times
-            for inner, n in piece.brought.items():
-                found[inner] += n * piece.times
-        return {identity: n for identity, n in found.items() if n}
+            _count(found, identity, piece, 1)
+        return found
+
+    def _with(self, identity: str, piece: Slice) -> Provenance:
+        """The same with another entry of a slice, none if it is held no times.
+
+        What is held is counted on from here: a merge of many slices is not counted anew by each.
+        """
+        merged, held = dict(self.merged), dict(self._counts)
+        _count(held, identity, merged.pop(identity, Slice(0)), -1)
+        _count(held, identity, piece, 1)
+        after = Provenance(merged | ({identity: piece} if piece.times else {}))
+        after.__dict__["_counts"] = held
+        return after
 
     def learned(self, name: str | None, times: int) -> Provenance:
         """The provenance once a table is learned, or forgotten (-1 times); all others have no name.
@@ -87,8 +101,7 @@ class Provenance:
         if name is None:
             return self
         before = self.merged.get(name, Slice(0))
-        after = {**self.merged, name: Slice(before.times + times, before.brought)}
-        return Provenance({k: v for k, v in after.items() if v.times})
+        return self._with(name, Slice(before.times + times, before.brought))
 
     def after(
         self,
@@ -123,37 +136,44 @@ class Provenance:
         before = self.merged.get(identity, Slice(0))
         brought = theirs.counts()
         if taken_out:
-            if self.counts().get(identity, 0) < 1:
+            if self._counts.get(identity, 0) < 1:
                 return self  # rows that were learned, or a part of a slice
-            left = Slice(before.times - 1, before.brought)
-        else:
-            if not again:
-                self._check_new(held, piece, identity, brought)
-            left = Slice(before.times + 1, brought or before.brought)
-        merged = {**self.merged, identity: left}
-        return Provenance({k: v for k, v in merged.items() if v.times})
+            return self._with(identity, Slice(before.times - 1, before.brought))
+        if not again:
+            self._check_new(held, piece, identity, brought)
+        return self._with(identity, Slice(before.times + 1, brought or before.brought))
 
     def _check_new(
         self, held: Knowledge | None, piece: Knowledge, identity: str, brought: Mapping[str, int]
     ) -> None:
-        ours = {name: n for name, n in self.counts().items() if n > 0}
-        if held is not None and held.n_samples:
-            ours.setdefault(held.digest(), 1)
+        everything = held.digest() if held is not None and held.n_samples else None
+
+        def is_held(name: str) -> bool:
+            return self._counts.get(name, 0) > 0 or name == everything
+
         mend = (
             "Pass again=True (--again) if that is meant; merge(-knowledge) takes a slice out. "
             "Nothing was changed."
         )
-        if identity in ours:
+        if is_held(identity):
             raise AlreadyMergedError(
                 f"The slice {identity!r} was merged before, or is all that is held: its "
                 f"{piece.n_samples} rows would count twice. {mend}"
             )
-        twice = sorted(name for name, n in brought.items() if n > 0 and name in ours)
+        twice = sorted(name for name, n in brought.items() if n > 0 and is_held(name))
         if twice:
             raise AlreadyMergedError(
                 f"The model to be merged has itself merged the slice {twice[0]!r}, which is held "
                 f"here already: the rows of it would count twice. {mend}"
             )
+
+
+def _count(held: dict[str, int], identity: str, piece: Slice, sign: int) -> None:
+    """Add a slice, and those that it brought, to what is held; or take it out (sign -1)."""
+    for name, n in (identity, 1), *piece.brought.items():
+        held[name] = held.get(name, 0) + sign * n * piece.times
+        if not held[name]:
+            del held[name]
 
 
 def _slice(said: Any) -> Slice:
