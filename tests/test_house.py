@@ -101,7 +101,7 @@ BOUNDS = {
     "tests": 24_000,  # whatever sites and coordinators may send; one digest for every kind of frame
     "modules at the root": 6,
     "names at the root": 27,
-    "commands": 24,
+    "commands": 20,
     "pages": 27,
     "longest import chain": 15,
 }

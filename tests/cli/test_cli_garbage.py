@@ -44,7 +44,7 @@ def test_garbage_is_no_receipt_and_no_model(shop, tmp_path, data):
     path = tmp_path / "garbage.traceless"
     path.write_bytes(data)
     before = state(tmp_path / "shop")
-    for arguments in (["verify", "--receipt", path, "people.csv"], ["merge", "shop", path]):
+    for arguments in (["verify", path, "people.csv"], ["merge", "shop", path]):
         result = CliRunner().invoke(root, list(map(str, arguments)))
         assert result.exit_code == 2, (result.output, result.exception)
         assert len(result.stderr.splitlines()) == 1

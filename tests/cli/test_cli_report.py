@@ -15,7 +15,7 @@ from people import declared, table
 
 from pages import Page
 from traceless import LSSVC, Store
-from traceless.cli import report
+from traceless.cli import inputs, report
 from traceless.cli.group import root
 from traceless.features import Number, Table
 from traceless.sources import Schema
@@ -27,8 +27,8 @@ HOSTILE = '"></title></svg><script>alert(1)</script><img src=x onerror=y>\u202e\
 def forgot(call, shop, tmp_path):
     table(tmp_path / "gone.csv", shop[:50])
     table(tmp_path / "few.csv", shop[50:52])
-    call("forget", "shop", "gone.csv", "--key", "letter 7")
-    call("forget", "shop", "few.csv", "--key", "letter 8", "--batch")
+    call("forget", "shop", "gone.csv", "--request", "letter 7")
+    call("forget", "shop", "few.csv", "--request", "letter 8", "--batch")
     return shop
 
 
@@ -55,7 +55,7 @@ def test_the_report_says_what_the_store_says(call, forgot):
     assert "Scores on" not in text
 
 
-def test_commands_on_pages_can_be_called(call, forgot):
+def test_commands_on_pages_can_be_called(call, forgot, monkeypatch):
     """What people are told to type must be taken by the command, on the report and on receipts."""
     call("report", "shop", "--html", "page.html")
     with open("page.html", encoding="utf-8") as file:
@@ -65,6 +65,7 @@ def test_commands_on_pages_can_be_called(call, forgot):
         line for page in pages for line in re.findall("<code>(traceless [a-z].*?)</code>", page)
     }
     assert len(found) >= 8
+    monkeypatch.setattr(inputs.os.path, "exists", lambda _: True)
     for line in found:
         _, name, *arguments = shlex.split(html.unescape(line))
         root.commands[name].make_context(name, arguments)
@@ -107,7 +108,9 @@ def test_descriptions_of_any_form_have_a_report(call, tmp_path, about):
     Store.new(tmp_path / "s", LSSVC(), about=about)
     call("report", "s", "--html", "page.html")
     assert "LSSVC. 2" in page_of().text
-    assert ("not the schema" in call("show", "s", code=2 if about else 0).err) is bool(about)
+    assert ("not the schema" in call("status", "--model", "s", code=2 if about else 0).err) is bool(
+        about
+    )
 
 
 def test_requests_that_wait_too_long_are_marked(call, forgot, monkeypatch):

@@ -1,3 +1,5 @@
+import tomllib
+
 import numpy as np
 import pytest
 from people import declared, table
@@ -14,29 +16,14 @@ def encoded(store, path):
 
 
 def test_declarations_are_shown(call, shop):
-    told = call("show", "shop", "--json").json
+    told = call("status", "--model", "shop", "--json").json
     assert told["table"] == Store("shop").about["table"]
-    assert told["options"]["model"] == "lssvc"
+    assert told["options"]["kind"] == "lssvc"
     assert told["options"]["map"] == "linear"
-    text = call("show", "shop").out
-    for said in ("(x - 50) / 20", "red, green", "bought  target", "solver:", "120"):
-        assert said in text
-
-
-def test_every_kind_of_column_is_told(call):
-    columns = {
-        "age": 'kind = "number", required = true',
-        "visit": 'kind = "date", origin = "2020-01-01", unit = "weeks", format = "%d.%m.%Y"',
-        "smoker": 'kind = "boolean", true = ["ja"], false = ["nein"]',
-        "city": 'kind = "hashed", buckets = 8',
-        "sex": 'kind = "category", values = ["f", "m"], unknown = "zero"',
-    }
-    more = '[id]\ncolumn = "patient"\n[read]\ndelimiter = ";"\ndecimal = ","\nnull = ["NA", "?"]'
-    call("new", "s", declared(columns, 'column = "ill"\nweight = "w"', more))
-    shown = [line.split()[:2] for line in call("show s").out.splitlines() if "  " in line]
-    kinds = "age number, visit date, smoker boolean, city hashed, sex category, ill target"
-    for pair in f"{kinds}, w weight, patient id".split(", "):
-        assert pair.split() in shown
+    text = call("status", "--model", "shop").out
+    declared = tomllib.loads(text[text.index("[table]") : text.index("LSSVC: ")])
+    assert declared.pop("model") == told["options"]
+    assert Schema.from_facts(declared).facts() == told["table"]
 
 
 def test_the_options_shown_make_the_same_model(call, shop):
@@ -48,10 +35,9 @@ def test_the_options_shown_make_the_same_model(call, shop):
         return "\n".join(["[model]", *(f"{k} = {as_toml(v)}" for k, v in options.items())])
 
     call("new", "first", declared("a", more=section(chosen)))
-    said = call("show first --json").json
-    said["options"]["kind"] = said["options"].pop("model")
+    said = call("status --model first --json").json
     call("new", "second", declared("a", more=section(said["options"])))
-    assert call("show second --json").json["model"] == said["model"]
+    assert call("status --model second --json").json["described"] == said["described"]
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -64,7 +50,7 @@ def test_coefficients_have_names_and_the_largest_effect_is_first(call, tmp_path,
     columns = dict.fromkeys("pqr", 'kind = "number", required = true')
     call("new", "s", declared(columns, "label", "" if bias else "[model]\nbias = false"))
     call("learn", "s", "t.csv")
-    told, model = call("show", "s", "--json").json, Store("s").model()
+    told, model = call("status", "--model", "s", "--json").json, Store("s").model()
     found = dict(zip(told["coefficients"]["name"], told["coefficients"]["b"], strict=True))
     assert found.pop("intercept") == np.ravel(model.intercept_)[0]
     assert told["coefficients"]["name"][0] == "intercept"
@@ -81,10 +67,10 @@ def test_coefficients_have_names_and_the_largest_effect_is_first(call, tmp_path,
 
 
 def test_coefficients_of_a_regression_have_errors(call, prices):
-    told = call("show", "prices", "--level", "0.9", "--json").json["coefficients"]
+    told = call("status", "--model", "prices", "--level", "0.9", "--json").json["coefficients"]
     expected = {name: list(column) for name, column in prices.summary(0.9).columns.items()}
     assert told == expected | {"name": ["intercept", "size", "age"]}
-    text = call("show", "prices").out
+    text = call("status", "--model", "prices").out
     assert "95 % from" in text
     assert "chosen by the evidence" in text
 
@@ -98,7 +84,7 @@ def test_several_targets_are_shown_by_name(call, tmp_path):
         declared({"a": 'kind = "number", required = true'}, 'column = ["u", "v"]\nkind = "number"'),
     )
     call("learn", "s", "t.csv")
-    told = call("show", "s", "--json").json["coefficients"]
+    told = call("status", "--model", "s", "--json").json["coefficients"]
     assert told["target"] == ["u", "u", "v", "v"]
     assert told["name"] == ["intercept", "a"] * 2
 
@@ -107,25 +93,28 @@ def test_few_are_shown_of_many(call, tmp_path):
     table(tmp_path / "t.csv", [f"{k},{k % 2}" for k in range(30)], "a,y")
     call("new", "s", declared("a", more='[model]\nmap = "fourier"\nn_components = 90'))
     call("learn", "s", "t.csv")
-    few, all_ = call("show", "s").out, call("show", "s", "--all").out
+    few, all_ = call("status", "--model", "s").out, call("status", "--model", "s", "--all").out
     assert "51 smaller ones are shown with --all." in few
     assert all_.count("feature ") == 90
-    assert len(call("show", "s", "--json").json["coefficients"]["name"]) == 91
+    assert len(call("status", "--model", "s", "--json").json["coefficients"]["name"]) == 91
 
 
 def test_what_has_no_coefficients_is_shown_too(call, shop, tmp_path):
     call("new", "s", declared("a"))
-    assert "has learned no rows yet" in call("show", "s").out
+    assert "has learned no rows yet" in call("status", "--model", "s").out
     call("destroy", "shop", "model", "--yes")
-    assert "is destroyed" in call("show", "shop").out
-    assert "income" in call("show", "shop").out
+    assert "is destroyed" in call("status", "--model", "shop").out
+    assert "income" in call("status", "--model", "shop").out
     call("new", "p", declared("age", "bought", '[model]\nkind = "pathsvc"'))
     call("learn", "p", "people.csv")
-    assert "made of rows" in call("show", "p").out
+    assert "made of rows" in call("status", "--model", "p").out
 
 
 def test_a_store_that_was_made_in_python_is_shown(call):
     store = Store.new("s", LSSVR(Linear()))
     store.learn([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0])
-    assert call("show", "s", "--json").json["coefficients"]["name"] == ["intercept", "column 0"]
-    assert "No table is declared" in call("show", "s").out
+    assert call("status", "--model", "s", "--json").json["coefficients"]["name"] == [
+        "intercept",
+        "column 0",
+    ]
+    assert "No table is declared" in call("status", "--model", "s").out

@@ -32,7 +32,7 @@ def test_scores_of_no_rows_and_of_requests_that_wait(call, shop, tmp_path):
     table(tmp_path / "one.csv", shop[:1])
     waits = call("forget", "shop", "one.csv", "--batch", *score).json["scores"]
     assert waits["before"] == waits["after"] != {}
-    assert call("flush", "shop", *score).json["scores"]["after"] == waits["after"]
+    assert call("queue", "flush", "shop", *score).json["scores"]["after"] == waits["after"]
     call("new", "empty", declared("age,income", "bought"))
     first = call("learn", "empty", "people.csv", *score).json["scores"]
     assert first["before"] == {}
@@ -57,7 +57,7 @@ def test_a_large_change_is_asked_about(call, shop, tmp_path, terminal):
     asked = call("forget", "shop", "gone.csv", stdin="n\n", code=1)
     assert "13 of the 120 rows held will be forgotten. Go on?" in asked.err
     assert call("status", "shop", "--json").json["rows"] == 120
-    asked = call("relabel", "shop", "gone.csv", "--to", "no", stdin="n\n", code=1)
+    asked = call("correct shop --from gone.csv --label no", stdin="n\n", code=1)
     assert "will be replaced" in asked.err
     assert "Give --yes" in call("undo", "shop", "people.csv", stdin="", code=2).err
     assert call("status", "shop", "--json").json["rows"] == 120
@@ -73,9 +73,9 @@ def test_a_large_change_is_asked_about(call, shop, tmp_path, terminal):
 def test_what_waits_is_asked_about_when_it_goes(call, shop, tmp_path, terminal):
     table(tmp_path / "gone.csv", shop[:19])
     assert "Go on" not in call("forget", "shop", "gone.csv", "--batch", stdin="").err
-    call("flush", "shop", "--force", stdin="n\n", code=1)
-    assert "Go on" not in call("flush", "shop", stdin="").err  # nothing would be done
-    told = call("flush", "shop", "--force", "--yes", "--json", stdin="")
+    call("queue", "flush", "shop", "--force", stdin="n\n", code=1)
+    assert "Go on" not in call("queue", "flush", "shop", stdin="").err  # nothing would be done
+    told = call("queue", "flush", "shop", "--force", "--yes", "--json", stdin="")
     assert json.loads(told.out)["receipt"]["rows"] == 19
 
 

@@ -101,13 +101,16 @@ CHANGES = {
     "forget by id": Change(on("forget", 3, 9, whole=True), "forget --from 0-200 --where who=1,2"),
     "wait": Change(WAITING, "forget 0-6 --batch"),
     "enough wait": Change(on("forget", 6, 150, batch=True), "forget 6-150 --batch", WAITING),
-    "flush": Change(lambda s, **o: s.flush(force=True, **o)[0], "flush --force", WAITING, False),
+    "flush": Change(
+        lambda s, **o: s.flush(force=True, **o)[0], "queue flush --force", WAITING, False
+    ),
     "cancel": Change(without_rows("cancel", 2), "queue cancel 2", WAITING, False),
     "undo": Change(UNDONE, "undo 0-200"),
-    "relabel": Change(relabelled(0, 60), "relabel 0-60 --new-column other"),
-    "relabel to one": Change(relabelled(0, 60, ["new"] * 60), "relabel 0-60 --to new"),
+    "relabel": Change(relabelled(0, 60), "correct --from 0-60 --label-column other"),
+    "relabel to one": Change(relabelled(0, 60, ["new"] * 60), "correct --from 0-60 --label new"),
     "relabel by id": Change(
-        relabelled(3, 9, ["new"] * 9, whole=True), "relabel --from 0-200 --where who=1,2 --to new"
+        relabelled(3, 9, ["new"] * 9, whole=True),
+        "correct --from 0-200 --where who=1,2 --label new",
     ),
     "correct": Change(corrected((0, 60), (200, 250)), "correct --from 0-60 --to 200-250"),
     "merge": Change(MERGED, "merge BRANCH --name north"),
@@ -132,7 +135,9 @@ REFUSED = {
         on("forget", 199, 202, batch=True), "forget 199-202 --batch"
     ),
     "undo other rows": Change(on("undo", 0, 199), "undo 0-199"),
-    "relabel what is not held": Change(relabelled(0, 201), "relabel 0-201 --new-column other"),
+    "relabel what is not held": Change(
+        relabelled(0, 201), "correct --from 0-201 --label-column other"
+    ),
     "correct what is not held": Change(
         corrected((200, 210), (0, 5)), "correct --from 200-210 --to 0-5"
     ),
@@ -249,7 +254,7 @@ def test_a_key_is_recognised_by_every_interface(at, name):
             other.made(store, key="k", **options)
     if change.words:
         for options in ([], ["--dry-run"]):
-            shown = json.loads(command(store, change, "--key", "k", *options).stdout)
+            shown = json.loads(command(store, change, "--request", "k", *options).stdout)
             assert shown["receipt"]["replayed"]
             assert said(shown["receipt"]) == said(first)
     assert store.history() == history

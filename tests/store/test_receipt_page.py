@@ -47,7 +47,7 @@ def test_how_to_check_it_is_true(store):
     text = said(store.receipt())
     assert "get the source of traceless" in text
     assert "run in its folder pip install '.[cli]'" in text
-    assert "traceless verify --receipt receipt.json remaining.csv" in text
+    assert "traceless verify receipt.json remaining.csv" in text
     assert "remaining.csv" not in said(store.forget(X, Y))  # nothing remains
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 
 from traceless.cli.chosen import Chosen, chosen_rows, files_argument, where_option
 from traceless.cli.command import command
-from traceless.cli.inputs import format_option, path_option, store_argument
+from traceless.cli.inputs import format_option, path_option, rows_option, store_argument
 from traceless.cli.output import Outputs, Result
 from traceless.cli.trials import How, change_options
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @command(
     "traceless learn shop january.csv february.csv",
-    "traceless learn shop 'archive/*.parquet' --key 2026-import",
+    "traceless learn shop 'archive/*.parquet' --request 2026-import",
     "traceless learn shop march.csv --dry-run --score test.csv",
     "zcat big.csv.gz | traceless learn shop -",
 )
@@ -51,7 +52,7 @@ def learn(store: Store, chosen: Chosen, again: bool, how: How) -> Result:
     "traceless forget shop requests.csv",
     "traceless forget clinic --from all.csv --where patient=17,23",
     "traceless forget clinic --from 'visits/*.csv' --where patient=@letters.txt --dry-run",
-    "traceless forget shop requests.csv --key ticket-4711 --batch",
+    "traceless forget shop requests.csv --request ticket-4711 --batch",
     "traceless forget shop --slice branch.traceless",
 )
 @store_argument
@@ -78,12 +79,9 @@ def forget(
     --from FILE and --where COLUMN=IDS: it must have all rows that the store holds of these ids.
     Rows that were never learned, or are forgotten already, are refused, and nothing is changed.
     Whoever has the model before and after few rows are forgotten can reconstruct them: --batch
-    keeps the request until it is safe (see "traceless flush"). A receipt with --personal FILE says
+    keeps the request until it is safe (see "traceless queue"). A receipt with --personal FILE says
     what was done with the rows of one id, and nothing of others; it cannot be had again.
     """
-    files = Outputs(personal)
-    from traceless.store import PersonalReceipt, Queued
-
     if bool(chosen.files) == (slice_ is not None):
         raise click.UsageError(
             "Say what to forget: FILES of rows, or --slice OTHER, or --from FILE and --where "
@@ -91,7 +89,9 @@ def forget(
         )
     if slice_ is not None:
         return how.made(partial(store.forget, slice_, name=name))
-    whole = whole or chosen.where is not None
+    from traceless.store import PersonalReceipt, Queued
+
+    files, whole = Outputs(personal), whole or chosen.where is not None
     given: dict[str, Any] = {"whole": whole, "batch": batch, "personal": personal is not None}
     people = list[PersonalReceipt]()
 
@@ -101,7 +101,7 @@ def forget(
         people.extend(receipt.people if receipt else ())
         return answer
 
-    result = chosen.made(change, how)
+    result = chosen.made(change, how, asks=not batch)
     files.write(personal if people else None, [f"{one.to_json()}\n" for one in people])
     return result
 
@@ -116,51 +116,20 @@ def undo(store: Store, chosen: Chosen, how: How) -> Result:
     FILES have exactly the rows that the last "learn" learned, in any order.
     Others are refused, and nothing is changed.
     """
-    return how.made(lambda **o: store.undo(chosen.rows("forgetting", "needed"), **o))
-
-
-@command(
-    "traceless relabel shop wrong.csv --to no",
-    "traceless relabel shop wrong.csv --new-column corrected",
-    "traceless relabel clinic --from all.csv --where patient=17 --to well",
-)
-@store_argument
-@chosen_rows
-@click.option("--to", metavar="LABEL", help="The new label of all these rows.")
-@click.option("--new-column", metavar="NAME", help="Column of the new labels or targets.")
-@change_options(asks=True)
-def relabel(
-    store: Store, chosen: Chosen, to: str | None, new_column: str | None, how: How
-) -> Result:
-    """Give learned rows another label, in one change.
-
-    The target column has the old label. The rows are those of FILES, or those of some ids in a
-    larger table, with --from and --where. They keep their ids.
-    """
-    if not chosen.files:
-        raise click.UsageError("Say which rows: FILES, or --from FILE and --where COLUMN=IDS.")
-    if (to is None) == (new_column is None):
-        raise click.UsageError("Say what the new labels are: --to LABEL, or --new-column NAME.")
-    if len(chosen.table.schema.target) != 1:
-        raise ValueError(
-            "Rows with several targets, or none, have no label to change: forget and learn them."
-        )
-
-    def change(**options: Any) -> Any:
-        X, old, weight, ids, new = _relabelled(chosen.table, to, new_column)
-        whole = chosen.where is not None
-        return store.relabel(X, old, new, weight, ids=ids, whole=whole, **options)
-
-    return chosen.made(change, how)
+    return chosen.made(lambda **o: store.undo(chosen.rows("forgetting", "needed"), **o), how)
 
 
 @command(
     "traceless correct clinic --from old.csv --to new.csv --where patient=17",
     "traceless correct shop --from wrong.csv --to right.csv",
+    "traceless correct shop --from wrong.csv --label no",
+    "traceless correct shop --from wrong.csv --label-column corrected",
 )
 @store_argument
-@path_option("--from", "old", multiple=True, required=True, help="The rows as they were learned.")
-@path_option("--to", "new", multiple=True, required=True, help="The rows as they should be.")
+@rows_option("--from", "old", required=True, help="The rows as they were learned.")
+@rows_option("--to", "new", help="The rows as they should be.")
+@click.option("--label", help="Or the new label of all these rows.")
+@click.option("--label-column", metavar="NAME", help="Or the column of their new labels.")
 @where_option
 @format_option
 @click.option("--again", is_flag=True, help="Also under ids that are suppressed.")
@@ -169,27 +138,38 @@ def correct(
     store: Store,
     old: Sequence[str],
     new: Sequence[str],
+    label: str | None,
+    label_column: str | None,
     where: str | None,
     format_: str | None,
     again: bool,
     how: How,
 ) -> Result:
-    """Put rows in the place of others, in one change.
+    """Put rows, or labels, in the place of others, in one change.
 
     The rows of one table are forgotten, and those of another learned; their numbers may differ.
-    With --where only the rows of these ids are used, in both tables, and the first must have all
-    rows that the store holds of them.
+    Or learned rows, which have the old label in the target column, get another label, and keep
+    their ids. With --where only the rows of these ids are used, in both tables, and the first must
+    have all rows that the store holds of them.
     """
-    right = Chosen(store, new, format_, where)
+    if [bool(new), label is not None, label_column is not None].count(True) != 1:
+        raise click.UsageError(
+            "Say what is right: --to FILE, --label LABEL or --label-column NAME. Nothing was "
+            "changed."
+        )
     wrong = Chosen(store, old, format_, where)
 
-    def change(**options: Any) -> Any:
-        added = _joined(right.rows("reading", "needed"))
-        return store.correct(
-            _joined(wrong.rows("reading")), added, whole=where is not None, again=again, **options
-        )
+    def replaced(**options: Any) -> Any:
+        added = _joined(Chosen(store, new, format_, where).rows("reading", "needed"))
+        rows = _joined(wrong.rows("reading"))
+        return store.correct(rows, added, whole=where is not None, again=again, **options)
 
-    return wrong.made(change, how)
+    def relabelled(**options: Any) -> Any:
+        X, y, weight, ids, right = _relabelled(wrong.table, label, label_column)
+        whole = where is not None
+        return store.relabel(X, y, right, weight, ids=ids, whole=whole, **options)
+
+    return wrong.made(replaced if new else relabelled, replace(how, verb="replaced by others"))
 
 
 @command(
@@ -227,7 +207,7 @@ def destroy(store: Store, what: str, how: How) -> Result:
     are in the next table. This cannot be undone.
     """
     question = f"Destroy the {what} of {store.path} for ever?"
-    return how.made(partial(store.destroy, what), question)
+    return how.made(partial(store.destroy, what), question=question)
 
 
 def _joined(batches: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -247,9 +227,13 @@ def _relabelled(table: Files, to: str | None, column: str | None) -> tuple[Any, 
     from traceless.features.cells import Cells
 
     schema, named = table.schema, [name for name in (table.schema.id,) if name]
+    if len(schema.target) != 1:
+        raise ValueError(
+            "Rows with several targets, or none, have no label to change: forget and learn them."
+        )
     batches = list(table.batches([*schema.names, *([column] if column else [])], maybe=named))
     new = []
     for batch in batches:
-        same = Cells(np.full(batch.n_rows, to, dtype=object), "--to", "The new label")
+        same = Cells(np.full(batch.n_rows, to, dtype=object), "--label", "The new label")
         new.append(schema.target_of(batch.cells(column) if column else same))
     return *_joined((b.X, b.y, b.weight, b.ids) for b in batches), np.concatenate(new)

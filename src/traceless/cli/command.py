@@ -7,7 +7,9 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import click
@@ -38,6 +40,19 @@ class Command(click.Command):
             click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."),
         ]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the store that TRACELESS_STORE names first, where no other is given."""
+        path, takes = os.environ.get("TRACELESS_STORE"), [p.name for p in self.get_params(ctx)]
+        if path and "store" in takes and not ctx.resilient_parsing:
+            from traceless.store.folder import is_store
+
+            given, _, _ = self.make_parser(ctx).parse_args(list(args))
+            named = given.get("store")
+            missing = [p for p in self.params if p.required and not given.get(p.name or "")]
+            if missing or not isinstance(named, str) or not is_store(Path(named)):
+                args = [path, *args]
+        return super().parse_args(ctx, args)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples."""
         with formatter.section("Examples"):
@@ -49,7 +64,7 @@ class Command(click.Command):
         as_json, debug = ctx.params.pop("as_json"), ctx.params.pop("debug")
         ctx.meta["as_json"] = as_json
         try:
-            code = _print(self._result(ctx), as_json)
+            code = _print(self.result(ctx), as_json)
         except BrokenPipeError:
             code = _silence(CLOSED_PIPE)
         except KeyboardInterrupt:
@@ -66,7 +81,7 @@ class Command(click.Command):
             code = _refuse(error, as_json)
         ctx.exit(code)
 
-    def _result(self, ctx: click.Context) -> Result:
+    def result(self, ctx: click.Context) -> Result:
         """The result; warnings go to standard error, one line each, and into its data."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
@@ -85,16 +100,37 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """Commands in the order in which they were added."""
+    """Commands under headings, in their order.
+
+    Parameters
+    ----------
+    sections : dict
+        Commands by heading.
+    """
+
+    def __init__(
+        self, *args: Any, sections: Mapping[str, Sequence[click.Command]], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.sections = {head: [str(one.name) for one in some] for head, some in sections.items()}
+        for one in chain.from_iterable(sections.values()):
+            self.add_command(one)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Names, in the order in which they were added."""
         return list(self.commands)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the commands, each under its heading."""
+        room = formatter.width - 6 - max(map(len, self.commands))
+        for heading, names in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(n, self.commands[n].get_short_help_str(room)) for n in names])
 
-def command(*examples: str) -> Callable[[Callable[..., Result]], Command]:
-    """Make a function a command of its name, with examples."""
-    return click.command(cls=Command, examples=examples)
+
+def command(*examples: str, name: str | None = None) -> Callable[..., Command]:
+    """Make a function a command of its name, or this one, with examples."""
+    return click.command(name, cls=Command, examples=examples)
 
 
 def _print(result: Result, as_json: bool) -> int:
@@ -104,7 +140,7 @@ def _print(result: Result, as_json: bool) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        say("error", f"The command is done, but its output could not be written: {_text(error)}")
+        say("error", f"The command is done, but its output could not be written: {text_of(error)}")
         return _silence(UNWRITTEN)
     return 0 if result.ok else FAILED
 
@@ -117,7 +153,7 @@ def _silence(code: int) -> int:
 
 def _refuse(error: Exception, as_json: bool) -> int:
     """Print an error as one line, and as JSON; returns the exit code."""
-    expected, kind, message = isinstance(error, EXPECTED), type(error).__name__, _text(error)
+    expected, kind, message = isinstance(error, EXPECTED), type(error).__name__, text_of(error)
     if not expected:
         message = (
             f"{kind}: {message} This is a defect of traceless: please report it with the output of "
@@ -129,7 +165,8 @@ def _refuse(error: Exception, as_json: bool) -> int:
     return (BUSY if isinstance(error, StoreBusyError) else REFUSED) if expected else DEFECT
 
 
-def _text(error: Exception) -> str:
+def text_of(error: Exception) -> str:
+    """What an error says, for people."""
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, OSError) and error.strerror:

@@ -82,7 +82,7 @@ def build(said: Any, schema: Schema) -> Any:
 
 
 def described(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Model, map and parameters, by their names in Python, as the section [model] takes them.
+    """Kind, map and parameters, by their names in Python, as the section [model] takes them.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def described(model: Mapping[str, Any]) -> dict[str, Any]:
         ``kind`` and ``parameters``, as the description of a store has them.
     """
     parameters = dict(model["parameters"])
-    said = {"model": model["kind"].lower()}
+    said = {"kind": model["kind"].lower()}
     map_ = parameters.pop("feature_map", None)
     if map_ is not None:
         names = {name: short for short, name in MAPS.items()} | {"Linear": "linear"}

@@ -1,4 +1,4 @@
-"""``traceless doctor``: what is installed, and whether results are exact on this machine."""
+"""``traceless --version``: what is installed, and whether results are exact on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COEFFICIENTS = {  # by free_intercept and standardize
 }
 
 
-@command("traceless doctor", "traceless doctor --json")
+@command("traceless --version", "traceless --version --json")
 def doctor() -> Result:
     """Show what is installed, and test that results are exact here.
 

@@ -12,34 +12,52 @@ from traceless.cli.command import Group
 from traceless.cli.doctor import doctor
 from traceless.cli.new import new
 from traceless.cli.output import to_json
-from traceless.cli.queue import flush, queue
+from traceless.cli.queue import queue
 from traceless.cli.report import report
-from traceless.cli.show import show
 from traceless.cli.suggest import suggest
+from traceless.cli.verify import verify
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="traceless", prog_name="traceless")
+class Root(Group):
+    """All commands, and ``--version``, which takes the options of a command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Answer ``--version``."""
+        if args[:1] == ["--version"]:
+            with doctor.make_context("traceless --version", args[1:], parent=ctx) as inner:
+                doctor.invoke(inner)
+        return super().parse_args(ctx, args)
+
+
+SECTIONS = {
+    "Every day": (
+        *(changes.learn, changes.forget, audit.find, changes.correct, changes.undo, queue),
+        *(audit.receipt, audit.status, audit.history, models.predict, verify),
+    ),
+    "For administrators": (
+        *(suggest, new, changes.merge, changes.destroy, audit.key),
+        *(models.score, models.export, report),
+    ),
+}
+
+
+@click.group(cls=Root, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    help="Show what is installed, and test that results are exact here.",
+)
 def root() -> None:
     """Machine learning that can be taken back.
 
     Models that learn, forget and merge, exactly, in a store that keeps a ledger and gives a
     receipt for every change. "traceless COMMAND --help" has examples. Start with "traceless
-    suggest" and a file of yours.
+    suggest" and a file of yours. If TRACELESS_STORE names a store, STORE may be left out.
 
     Exit codes: 0 done; 1 a check failed; 2 bad input or usage, nothing was changed; 3 another
     process is writing.
     """
-
-
-for _command in (
-    *(suggest, new, changes.learn, changes.undo, audit.find, changes.forget, queue, flush),
-    *(changes.relabel, changes.correct, changes.merge, changes.destroy),
-    *(models.predict, models.score, models.export, show, report),
-    *(audit.status, audit.history, audit.receipt, audit.verify, audit.head, audit.key),
-    doctor,
-):
-    root.add_command(_command)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import functools
+import glob
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from traceless.sources.reader import Ids
 
 Function = Callable[..., Result]
+_MOST = 50_000_000  # bytes of a receipt: it describes a model, which may have names for all columns
 FORMATS = ("csv", "tsv", "jsonl", "parquet")  # those of traceless.sources
 
 _FORMAT = click.option(
@@ -54,7 +57,23 @@ def with_read(schema: Schema) -> Schema:
 
 def path_option(*names: str, help: str, **more: Any) -> Callable[[Function], Function]:  # noqa: A002
     """An option that names a file."""
-    return click.option(*names, type=click.Path(), metavar="FILE", help=help, **more)
+    return click.option(*names, **{"type": click.Path(), "metavar": "FILE", **more}, help=help)
+
+
+class RowsPath(click.Path):
+    """Files of rows, which must be there: answered before anything heavy is imported."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The path, as it is."""
+        special = value == "-" or "://" in value or glob.has_magic(value)
+        if not special and not os.path.exists(os.path.expanduser(value)):
+            self.fail(f"There is no file {value}. Nothing was changed.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def rows_option(*names: str, help: str, **more: Any) -> Callable[[Function], Function]:  # noqa: A002
+    """An option that names files of rows, and may be given many times."""
+    return path_option(*names, type=RowsPath(), multiple=True, help=help, **more)
 
 
 force_option = click.option(  # what `output.target_of` asks for
@@ -113,6 +132,17 @@ def open_table(about: Any, files: Sequence[str], format_: str | None) -> Files:
     table = Files(files, declared(about), format_)
     keep(table=table)
     return table
+
+
+def text_of_file(path: str) -> str:
+    """The text of a receipt, a head or a proof, or of standard input; they are small."""
+    from traceless.store.regular import read_outside
+
+    try:
+        data = sys.stdin.buffer.read(_MOST) if path == "-" else read_outside(path, _MOST)
+        return data.decode("utf-8")
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def split_names(text: str | None) -> list[str]:

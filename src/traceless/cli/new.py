@@ -66,7 +66,7 @@ def new(
     period = None if schema.suppress == "none" else schema.suppress
     Store.new(store, estimator, about=about, secret=theirs, shared=shared, suppress=period)
     declared = declaration.described(saving.described(estimator))
-    kind = ", map ".join(declared[name] for name in ("model", "map") if name in declared)
+    kind = ", map ".join(declared[name] for name in ("kind", "map") if name in declared)
     facts = {"store": store, "model": kind, "features": len(schema.table.feature_names())}
     facts |= {"target": ", ".join(schema.target) or "none"}
     data = {"store": store, "options": declared, "table": schema.facts()}

@@ -151,7 +151,7 @@ def _queue(pending: Sequence[Queued], now: datetime) -> str:
         rows.append([text(queued.time), age, key, number(queued.rows), classes])
     verb = "request waits" if late == 1 else "requests wait"
     said = f"<p>{_bad(f'{late} {verb} for more than {OVERDUE} days.')}</p>" if late else ""
-    how = f"{code('traceless flush STORE')} forgets them once enough are together"
+    how = f"{code('traceless queue flush STORE')} forgets them once enough are together"
     return (
         f"{said}{_table(['came (UTC)', '-days', 'key', '-rows', 'classes'], rows)}"
         f'<p class="soft">{how}, with {code("--force")} now.</p>'

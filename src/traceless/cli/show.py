@@ -1,122 +1,42 @@
-"""``traceless show``: what was declared, and the coefficients that the rows give."""
+"""What was declared of a model, and the coefficients that the rows give."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from traceless.cli import inputs
-from traceless.cli.command import command
 from traceless.cli.declaration import described
 from traceless.cli.output import Grid, Result, fields
 
 if TYPE_CHECKING:
-    from traceless.store import Store
+    from traceless.store import Status, Store
 
 MOST = 40  # coefficients in a terminal
-_LABELS = {"int": "labels, whole numbers"}
 
 
-@command(
-    "traceless show shop", "traceless show shop --all", "traceless show prices --level 0.9 --json"
-)
-@inputs.store_argument
-@click.option("--level", type=float, default=0.95, help="Of the intervals [0.95].")
-@click.option("--all", "all_", is_flag=True, help=f"All coefficients, not the {MOST} largest.")
-def show(store: Store, level: float, all_: bool) -> Result:
-    """Show columns, model and coefficients.
-
-    Coefficients have the names of their columns and come with the largest effect first, that is
-    the coefficient times the deviation of its column. Those of regressions have errors: an interval
-    holds the coefficient in 95 of 100 cases (--level), if the noise is normal and rho is not too
-    large.
-    """
+def declared_model(store: Store, now: Status, level: float, all_: bool) -> Result:
+    """The declaration, as a file has it, and the table of coefficients."""
     from traceless.estimators import loading
+    from traceless.features.table import as_toml
 
-    now, origin = store.status(), store.receipt().store
-    about, model = store.about, origin["model"]
-    table = about.get("table")
-    if table is not None:
-        inputs.declared(about)  # refuses what is none
-    loading.from_description(model)  # likewise
-    said = {
-        "store": now.path,
-        "organisation": about.get("organisation"),
-        "created": origin["created"],
-        "rows": now.rows,
-    }
-    options = described(model)
-    beside = {"classes": dict(now.classes), "table": table, "model": model, "options": options}
-    facts = {
-        **said,
-        **{f"  of {label}": count for label, count in now.classes.items()},
-        "text files": _text_files(**(table or {}).get("read", {})),
-    }
+    about, origin = store.about, store.receipt(0).store
+    loading.from_description(origin["model"])  # refuses what is none
+    table, options = about.get("table"), described(origin["model"])
+    beside = {"organisation": about.get("organisation"), "created": origin["created"]}
+    lines = "\n".join(f"{name} = {as_toml(value)}" for name, value in options.items())
     shown: list[str | Grid] = [
-        fields({name: value for name, value in facts.items() if value is not None}),
         "",
-        Grid(columns_of(table), ["column", "kind", "meaning"]) if table else _NO_TABLE,
-        "",
-        fields({name: _short(value) for name, value in options.items()}),
-        "",
+        fields({name: value for name, value in beside.items() if value is not None}),
+        f"\n{inputs.declared(about)}" if table else "\nNo table is declared: made in Python.",
+        f"\n[model]\n{lines}\n",
     ]
+    data = {**beside, "table": table, "described": origin["model"], "options": options}
     if now.rows and now.has_model:
         found, more = _coefficients(store.model(), table, level, all_)
-        return Result(said | beside | found, shown + more)
+        return Result(data | found, shown + more)
     why = "has learned no rows yet" if now.has_model else "is destroyed"
-    return Result(said | beside, [*shown, f"The model {why}: there are no coefficients."])
-
-
-_NO_TABLE = "No table is declared: this store was made in Python."
-
-
-def columns_of(table: Mapping[str, Any]) -> list[list[str]]:
-    """Name, kind and meaning of each column of a table that `Schema.facts` describes."""
-    target, columns = table.get("target", {}), table["table"]["columns"]
-    found = [[said["name"], said["kind"], _meaning(**said)] for said in columns]
-    classes, kind = ", ".join(map(str, target.get("classes", []))) or "any", target.get("kind")
-    meaning = "numbers" if kind == "number" else f"{_LABELS.get(kind, 'labels')}: {classes}"
-    names = target.get("column", [])
-    found += [[n, "target", meaning] for n in ([names] if isinstance(names, str) else names)]
-    if "weight" in target:
-        found.append([target["weight"], "weight", "how much a row counts"])
-    if "id" in table:
-        meaning = "whose row it is; not learned from, and kept as a keyed hash"
-        found.append([table["id"]["column"], "id", meaning])
-    return found
-
-
-def _meaning(*, kind: str, required: bool = False, **said: Any) -> str:
-    """What becomes of the values of a column, in words."""
-    from traceless.features.kinds import FALSE, TRUE
-
-    if kind == "number":
-        shift, scale = said.get("shift", 0.0), said.get("scale", 1.0)
-        words = "as it is" if (shift, scale) == (0, 1) else f"(x - {shift:g}) / {scale:g}"
-    elif kind == "boolean":
-        words = f"1 for {', '.join(said.get('true', TRUE))}; 0 for "
-        words += ", ".join(said.get("false", FALSE))
-    elif kind == "date":
-        words = f"{said.get('unit', 'days')} since {said.get('origin', '2000-01-01')}"
-        words += f", written as {said['format']}" if "format" in said else ""
-    elif kind == "category":
-        words = ", ".join(said["values"])
-        words += "; others count as absent" if said.get("unknown") == "zero" else ""
-    else:
-        words = f"{said['buckets']} buckets"
-    return f"{words}; required" if required else words
-
-
-def _text_files(
-    delimiter: str = ",", decimal: str = ".", encoding: str = "utf-8", null: Sequence[str] = ()
-) -> str | None:
-    """How CSV is written, where it is not as usual."""
-    if (delimiter, decimal, encoding, *null) == (",", ".", "utf-8"):
-        return None
-    absent = f", absent as {', '.join(null)}" if null else ""
-    return f"cells between {delimiter!r}, decimal sign {decimal!r}, {encoding}{absent}"
+    return Result(data, [*shown, f"The model {why}: there are no coefficients."])
 
 
 def _coefficients(

@@ -22,12 +22,14 @@ _MANY = 10  # ask for confirmation if more than a tenth of the rows change
 _DRY_RUN = click.option(
     "--dry-run", is_flag=True, help="Show what would happen, and change nothing."
 )
-_SCORE = inputs.path_option(
-    "--score", multiple=True, help="With --dry-run: how the scores on the rows of FILE would move."
+_SCORE = inputs.rows_option(
+    "--score", help="With --dry-run: how the scores on the rows of FILE would move."
 )
 _YES = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-_KEY = click.option(
-    "--key", help="Name of this request: the same one again is recognised, and changes nothing."
+_REQUEST = click.option(
+    "--request",
+    metavar="NAME",
+    help="A name for this request: the same one again is recognised, and changes nothing.",
 )
 _WAIT = click.option(
     "--wait",
@@ -42,9 +44,9 @@ _SIGNING_KEY = inputs.path_option(
 
 
 def change_options(
-    *, scores: bool = True, asks: bool = False, keyed: bool = True
+    *, scores: bool = True, asks: bool = False, named: bool = True
 ) -> Callable[[Function], Function]:
-    """Add the options of a change, --score, --yes and --key where they have a meaning.
+    """Add the options of a change, --score, --yes and --request where they have a meaning.
 
     The function gets `how`; `inputs.store_argument` takes --wait and --signing-key.
     """
@@ -59,10 +61,10 @@ def change_options(
             yes: bool = not asks,
             **options: Any,
         ) -> Result:
-            request = {"key": options.pop("key")} if keyed else {}
+            request = {"key": options.pop("request")} if named else {}
             return function(store, how=How(store, dry_run, score, yes, request), **options)
 
-        wanted: list[Any] = [_DRY_RUN, *[_SCORE] * scores, *[_YES] * asks, *[_KEY] * keyed]
+        wanted: list[Any] = [_DRY_RUN, *[_SCORE] * scores, *[_YES] * asks, *[_REQUEST] * named]
         wanted += [_WAIT, _SIGNING_KEY]
         return functools.reduce(lambda inner, option: option(inner), reversed(wanted), called)
 
@@ -84,6 +86,8 @@ class How:
         Ask nothing.
     request : dict
         The ``key`` of the request, where it has one.
+    verb : str
+        What is done with rows, for the question.
     """
 
     store: Store
@@ -91,18 +95,22 @@ class How:
     score: Sequence[str]
     yes: bool
     request: Mapping[str, Any]
+    verb: str = "forgotten"
 
-    def made(self, change: Change, question: str | None = None) -> Result:
-        """Make a change, or try it.
+    def made(
+        self, change: Change, count: Callable[[], int] | None = None, question: str | None = None
+    ) -> Result:
+        """Make a change, or try it: once.
 
         Parameters
         ----------
         change : callable
             Takes ``dry_run``, and ``key`` where a request has one; gives the answer of the store,
-            or None if there was nothing to do. It may be called twice.
+            or None if there was nothing to do.
+        count : callable, optional
+            How many rows it forgets or replaces: a terminal asks if they are more than a tenth.
         question : str, optional
-            Always asked; by default a terminal asks if more than a tenth of the rows held would be
-            forgotten or replaced.
+            Always asked.
         """
         if self.score and not self.dry_run:
             raise click.UsageError(
@@ -113,8 +121,10 @@ class How:
             return self._tried(change)
         if question and not self.yes:
             ask(question, "--yes")
-        elif can_be_asked() and not self.yes:
-            _ask(_receipt_of(change(**self.request, dry_run=True)))
+        elif count and not self.yes and can_be_asked():
+            rows, held = count(), self.store.status().rows
+            if _MANY * rows > held:
+                ask(f"{rows} of the {held} rows held will be {self.verb}. Go on?", "--yes")
         return self._told(change(**self.request, dry_run=False))
 
     def _tried(self, change: Change) -> Result:
@@ -139,8 +149,9 @@ class How:
         data: dict[str, Any] = {"receipt": {**receipt.as_dict(), "replayed": answer.replayed}}
         again = ["This request was answered before; nothing was changed again."]
         if answer is not receipt:
-            names = ("time", "key", "rows", "classes", "sequence", "replayed")
+            names = ("time", "rows", "classes", "sequence", "replayed")
             data["queued"] = {name: getattr(answer, name) for name in names}
+            data["queued"]["request"] = next(iter(receipt.keys), None)
             shown = _waiting(receipt, self.store.path)
         else:
             shown = [fields(_done(receipt))]
@@ -151,16 +162,6 @@ def _receipt_of(answer: Receipt | Queued | None) -> Receipt | None:
     from traceless.store import Queued
 
     return answer.receipt if isinstance(answer, Queued) else answer
-
-
-def _ask(tried: Receipt | None) -> None:
-    """Ask before more than a tenth of the rows held are forgotten or replaced."""
-    if tried is None or not tried.dry_run:  # nothing would be done
-        return
-    rows, held = tried.removed or 0, _held_before(tried)
-    if _MANY * rows > held:
-        done = "replaced by others" if tried.kind == "relabel" else "forgotten"
-        ask(f"{rows} of the {held} rows held will be {done}. Go on?", "--yes")
 
 
 def _held_before(receipt: Receipt) -> int:
@@ -182,7 +183,7 @@ def _waiting(receipt: Receipt, path: Any) -> list[str | Grid]:
     number, verb = receipt.sequence, "would wait" if receipt.dry_run else "wait"
     said = f"{receipt.rows} rows {verb} in the queue, as request {number}; see traceless queue list"
     found = f"Its receipt, that the request has arrived: traceless receipt {path} {number}"
-    return [f"{said}, and traceless flush.", *([] if receipt.dry_run else [found])]
+    return [f"{said} and flush.", *([] if receipt.dry_run else [found])]
 
 
 def _scores(model: Any, rows: int, table: Any) -> dict[str, float]:

@@ -78,7 +78,7 @@ class Head(NamedTuple):
         except ValueError as error:
             raise ValueError(
                 f"This is not the head of a store: {note[:100]!r} ({error}). It has three lines, "
-                "and signatures below them, as 'traceless head STORE' prints it."
+                "and signatures below them, as 'traceless status STORE --head' prints it."
             ) from None
         return said
 

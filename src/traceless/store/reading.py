@@ -6,7 +6,7 @@ used, so that `traceless status` starts quickly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,6 +188,22 @@ class StoreReader:
                 )
             hashed = name_of(name, keys_of(secret)["id"])
             return ledger.find(hashed, *self._folder.suppression(ledger.last()).days(hashed))
+
+    def known(self, names: Iterable[str]) -> list[str]:
+        """Those of some ids of which rows are held.
+
+        Parameters
+        ----------
+        names : iterable of str
+        """
+        from traceless.store.people import keys_of, name_of
+
+        with open_ledger(self._folder.ledger) as ledger:
+            secret = self._folder.secret(ledger.last())
+            key = keys_of(secret)["id"]
+            hashed = {name: name_of(name, key) for name in names} if secret else {}
+            held = ledger.people.ids(hashed.values())
+            return [name for name, one in hashed.items() if one in held]
 
     def head(self) -> str:
         """A few lines that identify the whole history, to be kept or published elsewhere.

@@ -178,7 +178,7 @@ def _not_proven(receipt: Receipt) -> Iterable[str]:
 
 
 def _steps(receipt: Receipt) -> Iterable[str]:
-    alone, key = "traceless verify --receipt receipt.json", " --public-key KEY"
+    alone, key = "traceless verify receipt.json", " --public-key KEY"
     yield (
         f"Keep this page and the file {code('receipt.json')} that belongs to it "
         f"({code(f'traceless receipt STORE {receipt.sequence} --out receipt.json')})."
@@ -200,7 +200,7 @@ def _steps(receipt: Receipt) -> Iterable[str]:
         )
     yield (
         "Whoever may see the store, today or later, runs "
-        f"{code('traceless verify STORE --receipt receipt.json')}: the store must continue the "
+        f"{code('traceless verify STORE receipt.json')}: the store must continue the "
         "history that this receipt belongs to."
     )
 
