@@ -126,7 +126,7 @@ def test_files_that_are_not_there(tmp_path, table):
         scan(tmp_path / "gone.parquet", "y")
     with pytest.raises(FileNotFoundError, match=r"matches the pattern .*\*\.parquet"):
         scan(f"{tmp_path}/*.parquet", "y")
-    with pytest.raises(FileNotFoundError, match="holds no files"):
+    with pytest.raises(FileNotFoundError, match="no files to scan in the folder"):
         scan(tmp_path, "y")
     with pytest.raises(FileNotFoundError, match="list of paths is empty"):
         scan([], "y")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import chain
 from numbers import Real
 from typing import Any
 from unicodedata import normalize
@@ -233,9 +234,9 @@ class Frame:
     @classmethod
     def of_arrow(cls, table: Any, cells: Cells | None = None) -> Frame:
         """A table or record batch of Arrow; `cells` says where it is from."""
-        index = {*_index_names(table.schema)}
-        kept = [k for k, name in enumerate(table.schema.names) if name not in index]
-        places = {_name(table.schema.names[k]): k for k in kept}
+        index, names = index_names(table.schema), [*map(_name, table.schema.names)]
+        kept = [k for k, name in enumerate(names) if name not in index]
+        places = {names[k]: k for k in kept}
         if len(places) < len(kept):
             raise ValueError("A column is there more than once. Give each a name of its own.")
 
@@ -283,13 +284,16 @@ def _of_narwhals(frame: Any) -> Frame:
     return Frame([*places], len(frame), column, cells)
 
 
-def _index_names(schema: Any) -> list[str]:
-    """Columns in which a table keeps an index of pandas or Dask: no columns of the frame."""
+def index_names(schema: Any) -> frozenset[str]:
+    """Columns in which a table of Arrow keeps an index of pandas or Dask: none of the frame's."""
     stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    nameless = [
-        n for n in schema.names if re.fullmatch(r"__(index_level_\d+|null_dask_index)__", n)
-    ]
-    return [*nameless, *(name for name in stored if isinstance(name, str))]
+    nameless = filter(is_nameless_index, schema.names)
+    return frozenset(map(_name, chain(nameless, (one for one in stored if isinstance(one, str)))))
+
+
+def is_nameless_index(name: str) -> bool:
+    """Whether a column is an index without a name, as pandas and Dask write it."""
+    return re.fullmatch(r"__(index_level_\d+|null_dask_index)__", name) is not None
 
 
 def _objects(values: Any) -> NDArray[Any]:

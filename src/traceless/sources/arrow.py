@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.features.cells import Cells, Frame
+from traceless.features.cells import Cells, Frame, is_nameless_index
 from traceless.features.table import Table
 from traceless.sources.batches import Rows
 
@@ -65,17 +64,6 @@ def choose(
             what = f"has {both[0]!r} both as a feature and as target or weight"
         raise ValueError(f"{where} {what}; say which columns to learn from with columns=[...].")
     return features, target
-
-
-def index_names(schema: Any) -> frozenset[str]:
-    """Columns in which a file, or a dataframe, keeps its index of pandas: no features."""
-    stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    return frozenset(name for name in stored if isinstance(name, str))
-
-
-def is_nameless_index(name: str) -> bool:
-    """Whether a column is an index without a name, as pandas and Dask write it."""
-    return re.fullmatch(r"__(index_level_\d+|null_dask_index)__", name) is not None
 
 
 def check_present(present: list[str], wanted: list[str], where: str) -> None:

@@ -52,8 +52,6 @@ class Delimited:
         Bytes parsed at a time.
     """
 
-    typed = False
-
     def __init__(
         self,
         file: BinaryIO,
@@ -66,7 +64,7 @@ class Delimited:
         self.names = self._body.header(delimiter)
         self._delimiter = self._body.delimiter
 
-    def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:  # noqa: ARG002
+    def batches(self, wanted: Sequence[str], rows: int) -> Iterator[Any]:  # noqa: ARG002
         """Record batches of strings."""
         if self._body.is_at_end():
             return

@@ -1,24 +1,101 @@
-"""Files of rows: their list, and their kind.
+"""Files of rows: their list, here or at an address such as ``s3://bucket/folder``.
 
-No file is left out silently: every file of a folder that is not hidden must be of the same
-kind, and no file may be listed twice, because its rows would be learned twice. Files and folders
-whose names start with ``_`` or ``.`` are hidden (`traceless.sources.layouts`).
+pyarrow lists and opens them, with a filesystem that it knows or is given, one of fsspec too. No
+file is left out silently: every file of a folder that is not hidden must be of the same kind, and
+no file may be listed twice, because its rows would be learned twice. Files and folders whose names
+start with ``_`` or ``.`` are hidden, below the folder that is named.
 """
 
 from __future__ import annotations
 
-import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-from traceless.sources.layouts import File, check_no_table, hidden
-from traceless.sources.remote import Remote, is_address, remote_files
+from traceless.sources.layouts import check_no_table, hidden
 
-F = TypeVar("F", Path, File)
+_SCHEME = r"[a-zA-Z][a-zA-Z0-9+.-]+://"
+_WILD = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+@dataclass(frozen=True)
+class File:
+    """A file, or a folder, in a filesystem of pyarrow."""
+
+    path: PurePosixPath
+    filesystem: Any
+
+    @classmethod
+    def here(cls, path: Any) -> File:
+        """A file of this machine."""
+        from pyarrow import fs
+
+        return cls(PurePosixPath(Path(path).expanduser().absolute()), fs.LocalFileSystem())
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on this machine."""
+        return str(self.filesystem.type_name) == "local"
+
+    @property
+    def parent(self) -> File:
+        """The folder that it is in."""
+        return self.at(self.path.parent)
+
+    def at(self, path: Any) -> File:
+        """Another file of the same filesystem."""
+        return replace(self, path=PurePosixPath(path))
+
+    @property
+    def info(self) -> Any:
+        """What the filesystem says of it: type, size, and time of its last change."""
+        return self.filesystem.get_file_info(str(self))
+
+    def inside(self, recursive: bool = False) -> list[Any]:
+        """What the filesystem says of all that is in this folder."""
+        from pyarrow import fs
+
+        selector = fs.FileSelector(str(self), recursive=recursive, allow_not_found=True)
+        found: list[Any] = self.filesystem.get_file_info(selector)
+        return found
+
+    def has_folder(self, name: str) -> bool:
+        """Whether there is such a folder in this one, as far as we may look."""
+        from pyarrow import fs
+
+        try:
+            return bool(self.at(self.path / name).info.type == fs.FileType.Directory)
+        except OSError:  # a user may be allowed to read some folders of a bucket only
+            return False
+
+    def has_files(self, folder: str, pattern: str) -> bool:
+        """Whether a folder in this one has files of such a name, as far as we may look."""
+        try:
+            there = self.at(self.path / folder).inside()
+        except OSError:
+            return False
+        return any(one.is_file and fnmatchcase(one.base_name, pattern) for one in there)
+
+    def open(self) -> Any:
+        """Open it to read its bytes, at any place."""
+        return self.filesystem.open_input_file(str(self))
+
+    @cached_property
+    def content(self) -> Any:
+        """The same for all names of one file, hard links included."""
+        if not self.is_here:
+            return str(self)
+        there = os.stat(self.path)
+        return (there.st_dev, there.st_ino) if there.st_ino else os.path.realpath(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path) if self.path.parts else ""
 
 
 def default_batch_rows(width: int) -> int:
@@ -26,76 +103,39 @@ def default_batch_rows(width: int) -> int:
     return max(1024, min(2**16, 2**23 // max(width, 1)))
 
 
-def listed(path: Any) -> list[Path]:
-    """The files that a path, a pattern or a list of these names, each once."""
-    return _each_once(
-        [file.absolute() for one in _paths(path) for file in _expanded(os.path.expanduser(one))]
-    )
+def listed(path: Any, filesystem: Any = None) -> list[File]:
+    """The files that a path, a pattern, an address or a list of these names, each once.
 
-
-def listed_anywhere(path: Any, filesystem: Any) -> list[File]:
-    """The same, also for addresses such as ``s3://bucket/folder``."""
-    files: list[File] = []
-    for one in _paths(path):
-        if filesystem is None and not is_address(one):
-            files += [file.absolute() for file in _expanded(os.path.expanduser(one))]
-            continue
-        with reading(one):
-            there, named, pattern = remote_files(os.fspath(one), filesystem)
-        there = [file for file in there if not any(map(hidden, file.parts[named:]))]
-        if not there:
-            raise FileNotFoundError(f"No file with rows was found at {one}.")
-        check_no_table(there)
-        for file in there:
-            below = [part for part in file.parts[named:-1] if "=" not in part]
-            if below and not pattern:
-                raise _subfolder(one, below[0])
-        files += there
-    return _each_once(files)
-
-
-def _paths(path: Any) -> Iterable[Any]:
-    """One path, or several, as several."""
+    Parameters
+    ----------
+    path : path, or list of paths
+        In a pattern ``*`` and ``?`` stay in one folder, ``**`` goes through several.
+    filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
+        By default the address says it.
+    """
     several = [path] if isinstance(path, str | os.PathLike) else path
     if not isinstance(several, Iterable):
         raise TypeError(f"A path, a pattern or a list of these is needed, got {path!r}.")
-    return several
-
-
-def _each_once(files: list[F]) -> list[F]:
-    """The same files; raises if one is listed twice or part of a table, or there is none."""
-    if not files:
+    names: dict[Any, File] = {}
+    for one in several:
+        with reading(one):
+            there = _expanded(_place(one, filesystem), one)
+        for file in there:
+            other = names.setdefault(file.content, file)
+            if other is not file:
+                also = "" if str(other) == str(file) else f", also as {other}"
+                raise ValueError(
+                    f"{file} is listed twice{also}, and its rows would be learned twice. List it "
+                    "once."
+                )
+    if not names:
         raise FileNotFoundError("There are no files to scan: the list of paths is empty.")
-    names: dict[Any, F] = {}
-    for k, file in enumerate(files, 1):
-        other = names.setdefault(_content(file), file)
-        if len(names) < k:
-            also = "" if str(other) == str(file) else f", also as {other}"
-            raise ValueError(
-                f"{file} is listed twice{also}, and its rows would be learned twice. List it once."
-            )
+    files = [*names.values()]
     # A link is another name of its file, in a folder that may say more about it.
-    check_no_table([*files, *(file.resolve() for file in files if isinstance(file, Path))])
+    check_no_table(
+        [*files, *(file.at(os.path.realpath(file.path)) for file in files if file.is_here)]
+    )
     return files
-
-
-def _content(file: File) -> Any:
-    """The same for all names of one file, hard links included."""
-    if isinstance(file, Remote) and "local" not in file.filesystem.type_name:
-        return str(file)
-    there = os.stat(str(file))
-    return (there.st_dev, there.st_ino) if there.st_ino else os.path.realpath(str(file))
-
-
-def check_parquet(files: Sequence[File]) -> None:
-    """Raise if a file is of another kind."""
-    for file in files:
-        if file.suffix != ".parquet":
-            raise ValueError(
-                f"{file} is of no known kind: scan reads .parquet. In a folder of several kinds, "
-                "name the files with a pattern such as 'folder/*.parquet'. An array of NumPy need "
-                "not fit into memory either: pass numpy.load(file, mmap_mode='r') in place of X."
-            )
 
 
 @contextmanager
@@ -124,45 +164,64 @@ def unreadable(file: Any, error: Exception) -> ValueError:
     )
 
 
-def _expanded(path: str) -> list[Path]:
-    """The files of one path or pattern."""
-    one = Path(path)
-    if one.is_file():
-        return [one]
-    if one.is_dir():
-        files = list(_inside(one))
-        if not files:
-            raise FileNotFoundError(f"The folder {one} holds no files to scan.")
-        return files
-    matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
-    # A folder that a pattern such as ** passes through is not itself meant, nor one that is hidden.
-    named = len(Path(path[: re.search(r"[*?[]|$", path).start()] + "x").parts) - 1  # type: ignore[union-attr]
-    files = [
-        file
-        for file in map(Path, matches)
-        if file.is_file() and not any(map(hidden, file.parts[named:]))
-    ]
+def _place(path: Any, filesystem: Any) -> File:
+    """A path or a pattern, and the filesystem that it is in."""
+    from pyarrow import ArrowInvalid, fs
+
+    if filesystem is not None:
+        if not isinstance(filesystem, fs.FileSystem):
+            filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+        return File(PurePosixPath(re.sub(_SCHEME, "", os.fspath(path))), filesystem)
+    if not re.match(_SCHEME, os.fspath(path)):
+        return File.here(path)
+    try:
+        filesystem, base = fs.FileSystem.from_uri(path)
+    except ArrowInvalid as error:
+        raise ValueError(
+            f"{path} is in a place that pyarrow does not know ({error}). Pass one of fsspec: "
+            "scan(path, target, filesystem=fsspec.filesystem(...))."
+        ) from error
+    return File(PurePosixPath(base), filesystem)
+
+
+def _expanded(place: File, said: Any) -> list[File]:
+    """The files that one path or pattern means: one, those of a folder and below, those that match.
+
+    A folder that a pattern such as ** passes through is not itself meant, nor one that is hidden.
+    """
+    base = str(place)
+    if place.info.is_file:
+        check_no_table([place])
+        return [place]
+    is_folder = place.has_folder("")
+    wild = None if is_folder else re.search(r"[*?[]", base)
+    folder, matches = place, re.compile(".*").fullmatch
+    if wild:
+        folder = place.at(base[: base.rfind("/", 0, wild.start()) + 1])
+        pieces = re.split(r"(\*\*/?|\*|\?|\[[^]]+\])", base.lstrip("/"))
+        matches = re.compile("".join(map(_translated, pieces))).fullmatch
+    deep = wild is None or "/" in base[wild.start() :] or "**" in base
+    names = sorted(one.path for one in folder.inside(deep) if one.is_file)
+    rooted = any(name.startswith("/") for name in names)  # in memory all are, however asked for
+    named = len(PurePosixPath(str(folder).strip("/")).parts) + rooted
+    files = [place.at(name) for name in names if matches(name.lstrip("/"))]
+    files = [file for file in files if not any(map(hidden, file.path.parts[named:]))]
     if not files:
-        what = "No file matches the pattern" if glob.has_magic(path) else "There is no file"
-        raise FileNotFoundError(f"{what} {path}; scan takes files, folders and patterns.")
+        what = "No file matches the pattern" if wild else "There is no file"
+        what = "There are no files to scan in the folder" if is_folder else what
+        raise FileNotFoundError(f"{what} {said}; files, folders and patterns are taken.")
+    check_no_table(files)
+    for file in files if wild is None else ():
+        if below := [part for part in file.path.parts[named:-1] if "=" not in part]:
+            raise ValueError(
+                f"The folder {place} has the subfolder {below[0]}; say which files are meant with "
+                f"a pattern such as '{base.rstrip('/')}/**/*.parquet'."
+            )
     return files
 
 
-def _inside(folder: Path) -> Iterator[Path]:
-    """The files of a folder, and of those below it that are hive partitions."""
-    for file in sorted(folder.iterdir()):
-        if hidden(file.name):
-            continue
-        if file.is_file():
-            yield file
-        elif "=" in file.name:
-            yield from _inside(file)
-        else:
-            raise _subfolder(folder, file.name)
-
-
-def _subfolder(folder: Any, name: str) -> ValueError:
-    return ValueError(
-        f"The folder {folder} has the subfolder {name}; say which files are meant with a pattern "
-        f"such as '{str(folder).rstrip('/')}/**/*.parquet'."
-    )
+def _translated(piece: str) -> str:
+    """A piece of a pattern as a regular expression."""
+    if piece.startswith("[") and piece.endswith("]"):
+        return "[" + re.sub(r"^!", "^", piece[1:-1]) + "]"
+    return _WILD.get(piece) or re.escape(piece)

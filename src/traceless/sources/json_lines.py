@@ -7,7 +7,7 @@ number and one word, and no digit is lost. A null, a NaN and a key that is not t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 from unicodedata import normalize
 
@@ -22,8 +22,6 @@ HEAD = 1024  # rows in which the names of columns are looked for
 class JsonLines:
     """An open file of JSON lines, its first rows read."""
 
-    typed = False
-
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._row = self._line = 0
@@ -32,7 +30,7 @@ class JsonLines:
             raise TableError("it is empty.")
         self.names = list(dict.fromkeys(name for row in self._head for name in row))
 
-    def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
+    def batches(self, wanted: Sequence[str], rows: int) -> Iterator[Any]:
         """Record batches of strings."""
         import pyarrow as pa
 
@@ -42,7 +40,7 @@ class JsonLines:
             yield pa.record_batch(columns, names=wanted)
             some, first = self._some(rows), first + len(some)
 
-    def line_of(self, file: BinaryIO, row: int) -> int | None:
+    def line_of(self, file: BinaryIO, row: int, blank: bool = False) -> int | None:  # noqa: ARG002
         """The line of a row, counted from 1; blank lines are no rows."""
         found = -1
         for number, line in enumerate(file, start=1):

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from traceless.sources.remote import Remote
+if TYPE_CHECKING:
+    from traceless.sources.files import File
 
-File = Path | Remote
 Constants = tuple[tuple[str, Any], ...]  # columns that have one value in all rows of a file
 
 DELTA = "_delta_log"
@@ -38,19 +38,19 @@ def hidden(name: str) -> bool:
     return name.startswith((".", "_")) and "=" not in name
 
 
-def delta_files(folder: Path, version: int | None) -> tuple[list[File], list[Constants], int, str]:
+def delta_files(folder: File, version: int | None) -> tuple[list[File], list[Constants], int, str]:
     """The files of a version of a Delta table, what their folders say, and its number and name."""
     try:
-        import pyarrow as pa
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
+        from pyarrow.dataset import get_partition_keys
     except ImportError as error:
         raise ImportError(
             f"{folder} is a Delta table, whose log says which of its files are meant. Reading it "
             f"needs a library: pip install 'traceless[delta]' ({error})."
         ) from error
     try:
-        table = DeltaTable(folder, version=version)
+        table = DeltaTable(str(folder), version=version)
     except (DeltaError, ValueError) as error:
         said = str(error).splitlines()[0]
         raise ValueError(f"The Delta table {folder} cannot be read: {said}.") from error
@@ -62,18 +62,16 @@ def delta_files(folder: Path, version: int | None) -> tuple[list[File], list[Con
             "files have rows that are deleted, or columns under other names. Let Spark read it and "
             "pass it with from_spark, or write it anew without these."
         )
-    added = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    if not added:
+    parts = list(table.to_pyarrow_dataset().get_fragments())
+    if not parts:
         raise ValueError(
             f"Version {table.version()} of the Delta table {folder} has no files: all of its rows "
             "were deleted, or none was written yet. Nothing was learned."
         )
-    mark = "partition."
-    files: list[File] = [folder / unquote(one["path"]) for one in added]
-    constants = [
-        tuple((k.removeprefix(mark), v) for k, v in one.items() if k.startswith(mark))
-        for one in added
-    ]
+    columns = table.metadata().partition_columns
+    keys = [get_partition_keys(part.partition_expression) for part in parts]
+    constants = [tuple((name, one[name]) for name in columns) for one in keys]
+    files = [folder.at(folder.path / part.path) for part in parts]
     return files, constants, table.version(), delta_name(table)
 
 
@@ -89,7 +87,7 @@ def check_no_table(files: Iterable[File]) -> None:
     def table(folder: File) -> str | None:
         if str(folder) not in seen:
             seen[str(folder)] = _table_of(folder) or (
-                table(folder.parent) if len(folder.parts) > 1 else None
+                table(folder.parent) if len(folder.path.parts) > 1 else None
             )
         return seen[str(folder)]
 
@@ -104,14 +102,14 @@ def check_no_table(files: Iterable[File]) -> None:
 
 def _table_of(folder: File) -> str | None:
     """Which table a folder is, and how it is learned; None if it is none."""
-    if (folder / DELTA).is_dir():
+    if folder.has_folder(DELTA):
         how = "scan takes the folder of the table"
-        if isinstance(folder, Remote):
+        if not folder.is_here:
             how = "from_batches takes DeltaTable(address)"
         return f"the Delta table {folder}. In Python, {how}"
-    if (folder / ".hoodie").is_dir():
+    if folder.has_folder(".hoodie"):
         return f"the Hudi table {folder}. In Python, from_spark takes what Spark reads"
-    if any((folder / "metadata").glob("*.metadata.json")):
+    if folder.has_files("metadata", "*.metadata.json"):
         return f"the Iceberg table {folder}. In Python, from_batches takes pyiceberg's batches"
     return None
 
@@ -125,7 +123,7 @@ def hive_columns(files: Sequence[File]) -> list[Constants]:
     """
     said = []
     for file in files:
-        above = list(takewhile(lambda part: "=" in part, reversed(file.parts[:-1])))
+        above = list(takewhile(lambda part: "=" in part, reversed(file.path.parts[:-1])))
         pairs = [part.partition("=") for part in reversed(above)]
         said.append({name: unquote(value) for name, _, value in pairs if name and value})
     for file, one in zip(files, said, strict=True):

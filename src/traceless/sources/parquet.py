@@ -1,73 +1,114 @@
-"""Parquet files: opened, and read in batches, of which a few bytes may declare many.
+"""Parquet files: row groups as partitions, read in batches, of which a few bytes may declare many.
 
 A text that rows repeat is in the file once, in a dictionary, and the values of numbers may be
 compressed to almost nothing. So columns that declare too much are refused, and rows are read in
 steps so small that even the longest text a dictionary could have, repeated in each of them, fits.
+That is why ParquetFile reads them: pyarrow.dataset makes a whole row group at once, and took 3 GB
+of memory for a file of 260 bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from typing import Any
+from unicodedata import normalize
 
 from traceless.exceptions import TableError
+from traceless.features.cells import index_names
 from traceless.files.limits import allowed, refusal
-from traceless.sources.arrow import written_out
+from traceless.sources.arrow import (
+    Columns,
+    check_kinds,
+    check_once,
+    check_present,
+    choose,
+    is_list,
+    rows_of,
+    table_in,
+    written_out,
+)
+from traceless.sources.batches import Rows
+from traceless.sources.files import File, default_batch_rows, reading
+from traceless.sources.layouts import Constants
+from traceless.sources.partitions import Scanned
+from traceless.sources.stamps import Stamp, check_rows, unchanged
 
 _RATIO = 200  # of compression, which values hardly reach: their repetitions are encoded before it
 _DICTIONARY_PAGE = b"\x15\x04\x15"  # the first bytes of its header; its size in memory follows
 
 
-def parquet_file(file: Path | BinaryIO) -> Any:
-    """An open Parquet file; pages that have a checksum are checked when they are read.
+class Parquet:
+    """An open Parquet file.
 
-    It is read a buffer at a time: a whole row group at once can take gigabytes.
-    """
-    from pyarrow.parquet import ParquetFile
-
-    options = {"pre_buffer": False, "buffer_size": 2**20}
-    return ParquetFile(file, page_checksum_verification=True, **options)
-
-
-def bounded_batches(
-    source: Callable[[], AbstractContextManager[Any]],
-    file: Any,
-    rows: int,
-    names: list[str],
-    groups: Sequence[int] | None = None,
-) -> Iterator[Any]:
-    """Record batches of some columns.
+    Pages that have a checksum are checked when they are read. They are read a buffer at a time.
 
     Parameters
     ----------
-    source : callable
-        Opens the same file, to read bytes from it.
-    file : ParquetFile
-    rows : int
-        In a batch.
-    names : list of str
-    groups : sequence of int, optional
-        Row groups; by default all.
-
-    Raises
-    ------
-    TableError
-        If they would take more memory than allowed.
+    file : NativeFile, or binary file
+        Of which bytes can be read at any place.
     """
-    metadata, texts = file.metadata, []
-    for group in range(metadata.num_row_groups) if groups is None else groups:
-        chunks = map(metadata.row_group(group).column, range(metadata.num_columns))
-        columns = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in names]
-        _check_compression(columns)
-        texts += [column for column in columns if column.physical_type.endswith("BYTE_ARRAY")]
-    step = rows
-    if texts:
-        with source() as opened:
-            longest = max(_longest_text(opened, column) for column in texts)
+
+    def __init__(self, file: Any) -> None:
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetFile
+
+        options = {"pre_buffer": False, "buffer_size": 2**20, "page_checksum_verification": True}
+        self._bytes = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, "r")
+        self._file = ParquetFile(self._bytes, **options)
+        self.metadata, stored = self._file.metadata, self._file.schema_arrow
+        fields = [field.with_name(normalize("NFC", field.name)) for field in stored]
+        self.schema = pa.schema(fields, stored.metadata)
+        self.names, self._stored = self.schema.names, stored.names
+
+    def batches(
+        self, wanted: Sequence[str], rows: int, groups: Sequence[int] | None = None
+    ) -> Iterator[Any]:
+        """Record batches of some columns.
+
+        Parameters
+        ----------
+        wanted : sequence of str
+            Of `names`.
+        rows : int
+            In a batch.
+        groups : sequence of int, optional
+            Row groups; by default all.
+
+        Raises
+        ------
+        TableError
+            If they would take more memory than allowed.
+        """
+        stored, texts = [self._stored[self.names.index(name)] for name in wanted], []
+        for group in range(self.metadata.num_row_groups) if groups is None else groups:
+            chunks = map(self.metadata.row_group(group).column, range(self.metadata.num_columns))
+            columns = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in stored]
+            _check_compression(columns)
+            texts += [column for column in columns if column.physical_type.endswith("BYTE_ARRAY")]
+        longest = max(map(self._longest_text, texts), default=0)
         step = max(1, min(rows, allowed() // (4 * max(longest, 1))))
-    yield from _gathered(file.iter_batches(step, groups, names, use_threads=False), rows)
+        found = self._file.iter_batches(step, groups, stored, use_threads=False)
+        for batch in _gathered(found, rows):
+            yield batch.rename_columns([normalize("NFC", name) for name in batch.schema.names])
+
+    def _longest_text(self, column: Any) -> int:
+        """No text of a column chunk that rows share can have more bytes than this."""
+        if "DELTA_BYTE_ARRAY" in column.encodings:  # a text begins as the one before
+            return int(column.total_uncompressed_size)
+        start = column.data_page_offset
+        if column.has_dictionary_page:
+            start = min(start, column.dictionary_page_offset)
+        head, size = self._bytes.read_at(16, start), 0
+        if not head.startswith(_DICTIONARY_PAGE):
+            return 0 if not column.has_dictionary_page else int(column.total_uncompressed_size)
+        for place, byte in enumerate(head[len(_DICTIONARY_PAGE) :]):  # seven bits in each
+            size |= (byte & 127) << 7 * place
+            if byte < 128:
+                break
+        return size >> 1  # the lowest bit is the sign
 
 
 def _check_compression(columns: list[Any]) -> None:
@@ -76,24 +117,6 @@ def _check_compression(columns: list[Any]) -> None:
     said = refusal("What is compressed", sum(big for big, small in sizes if big > _RATIO * small))
     if said:
         raise TableError(said)
-
-
-def _longest_text(file: Any, column: Any) -> int:
-    """No text that rows share can have more bytes than this."""
-    if "DELTA_BYTE_ARRAY" in column.encodings:  # a text begins as the one before
-        return int(column.total_uncompressed_size)
-    start = column.data_page_offset
-    if column.has_dictionary_page:
-        start = min(start, column.dictionary_page_offset)
-    file.seek(start)
-    head, size = file.read(16), 0
-    if not head.startswith(_DICTIONARY_PAGE):
-        return 0 if not column.has_dictionary_page else int(column.total_uncompressed_size)
-    for place, byte in enumerate(head[len(_DICTIONARY_PAGE) :]):  # seven bits in each
-        size |= (byte & 127) << 7 * place
-        if byte < 128:
-            break
-    return size >> 1  # the lowest bit is the sign
 
 
 def _gathered(batches: Iterator[Any], rows: int) -> Iterator[Any]:
@@ -120,3 +143,124 @@ def _as_one(batches: list[Any]) -> list[Any]:
         return batches
     found: list[Any] = pa.Table.from_batches(batches).combine_chunks().to_batches()
     return found
+
+
+# --- partitions --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """Some row groups of a file, with `n_rows` rows.
+
+    `constants` are columns that have one value in all of them.
+    """
+
+    stamp: Stamp
+    groups: tuple[int, ...]
+    n_rows: int
+    columns: Columns
+    batch_rows: int
+    constants: Constants = ()
+
+    def batches(self) -> Iterator[Rows]:
+        """The rows, `batch_rows` at a time; one empty batch if there are none."""
+        import pyarrow as pa
+
+        name, n = str(self.stamp.file), 0
+        with unchanged([self.stamp]), opened(self.stamp.file) as file:
+            there = [name for name in self.columns.names if name in file.names]
+            for batch in file.batches(there, self.batch_rows, self.groups):
+                n += batch.num_rows
+                yield rows_of(_with(batch, self.constants), self.columns, name)
+            check_rows(name, n, self.n_rows)
+            if not n:
+                batch = pa.RecordBatch.from_pylist([], file.schema)
+                yield rows_of(_with(batch, self.constants), self.columns, name)
+
+
+def scan_parquet(
+    files: Sequence[File],
+    constants: Sequence[Constants],
+    target: Any,
+    weight: Any,
+    columns: Any,
+    batch_rows: int | None,
+) -> Scanned:
+    """See `traceless.scan`."""
+    stamps = [Stamp.of(file) for file in files]
+    partitions: list[RowGroups] = []
+    layout = None
+    for stamp, same in zip(stamps, constants, strict=True):
+        with opened(stamp.file) as file:
+            schema = _with(file.schema.empty_table(), same).schema
+            where = str(stamp.file)
+            check_once(schema.names, where)
+            if layout is None:
+                index = index_names(schema)
+                features, target = choose(schema.names, columns, target, weight, where, index)
+                width, names = _width(files, features, schema)
+                layout = Columns(features, width, target, weight, table_in(columns))
+                rows = batch_rows or default_batch_rows(width)
+            _check_schema(schema, layout, where, every=columns is None)
+            runs = _runs(file.metadata, rows)
+        partitions += [RowGroups(stamp, *run, layout, rows, same) for run in runs]
+    return partitions, width, names
+
+
+@contextmanager
+def opened(file: File) -> Iterator[Parquet]:
+    """An open Parquet file."""
+    with reading(file):
+        import pyarrow as pa
+    with reading(file, pa.ArrowException, OSError), file.open() as there:
+        yield Parquet(there)
+
+
+def _with(rows: Any, constants: Constants) -> Any:
+    """Arrow rows with further columns; one that the file has itself stays as it is there."""
+    import pyarrow as pa
+
+    for name, value in constants:
+        if name not in rows.schema.names:
+            rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+    return rows
+
+
+def _width(
+    files: Sequence[File], features: tuple[str, ...], schema: Any
+) -> tuple[int, list[str] | None]:
+    """Number and names of the features: columns, or nameless entries of a list."""
+    kind = schema.field(features[0]).type
+    if len(features) > 1 or not is_list(kind):
+        return len(features), list(features)
+    if hasattr(kind, "list_size"):
+        return int(kind.list_size), None
+    for path in files:
+        with opened(path) as file:
+            check_present(file.names, list(features), str(path))
+            for batch in file.batches(features, 1):
+                first = batch.column(features[0])[0].as_py()
+                return len(first or ()), None
+    raise ValueError(
+        f"No file has a row, so it is unknown how long the lists in {features[0]!r} are."
+    )
+
+
+def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None:
+    check_present(schema.names, layout.names, where)
+    check_kinds(schema, layout, where)
+    left = {*layout.names, *index_names(schema)}
+    extra = [name for name in schema.names if name not in left] if every else []
+    if extra:
+        raise ValueError(
+            f"{where} has a column {extra[0]!r} that the first file has not; name the features "
+            "with columns=[...], or leave that file out."
+        )
+
+
+def _runs(metadata: Any, rows: int) -> list[tuple[tuple[int, ...], int]]:
+    """Row groups, in runs of about `rows` rows, and their rows; an empty run if there is none."""
+    groups = range(metadata.num_row_groups)
+    ends = list(accumulate((metadata.row_group(g).num_rows for g in groups), initial=0))
+    runs = [tuple(run) for _, run in groupby(groups, key=lambda g: ends[g] // rows)]
+    return [(run, ends[run[-1] + 1] - ends[run[0]]) for run in runs] or [((), 0)]

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-import gzip
-import io
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,22 +15,10 @@ from traceless.arithmetic.integers import Floats
 from traceless.exceptions import TableError
 from traceless.features.cells import Cells, Frame
 from traceless.sources.arrow import check_once, check_present
-from traceless.sources.delimited import RowError
-from traceless.sources.files import default_batch_rows, listed, unreadable
-from traceless.sources.formats import (
-    FORMATS,
-    SUFFIXES,
-    TEXTS,
-    InMemory,
-    Parquet,
-    Reader,
-    format_of,
-    read_text,
-    recoded,
-)
+from traceless.sources.files import default_batch_rows, listed
+from traceless.sources.formats import STDIN, Input
 from traceless.sources.schema import Schema, TextFormat, ids_of, weights_of
 
-STDIN = "-"
 Ids = Literal["needed", "if there", "never"]
 
 
@@ -135,7 +115,7 @@ class Files:
 
     def __init__(self, paths: Sequence[Any], schema: Schema, format_: str | None = None) -> None:
         self.schema = schema
-        self._inputs = [_Input(one, format_, schema.text) for one in _listed(paths)]
+        self._inputs = _inputs(paths, format_, schema.text)
         self._batch_rows = default_batch_rows(schema.table.width(len(schema.table.names)))
         self._rows = [0] * len(self._inputs)  # that were read of each
 
@@ -233,7 +213,7 @@ def column_names(
     -------
     list of str
     """
-    with _Input(_listed([path])[0], format_, text).opened() as table:
+    with _inputs([path], format_, text)[0].opened() as table:
         return list(table.names)
 
 
@@ -241,7 +221,7 @@ def first_rows(path: str, format_: str | None, text: TextFormat, rows: int) -> A
     """The first rows of a file, all columns, as a table of Arrow."""
     import pyarrow as pa
 
-    source, found = _Input(_listed([path])[0], format_, text), []
+    source, found = _inputs([path], format_, text)[0], []
     with source.opened() as table, source.readable():
         for batch in table.batches(table.names, rows):
             found.append(batch)
@@ -252,7 +232,7 @@ def first_rows(path: str, format_: str | None, text: TextFormat, rows: int) -> A
         return pa.Table.from_batches(found).slice(0, rows).combine_chunks()
 
 
-def _check_columns(present: list[str], wanted: list[str], source: _Input) -> None:
+def _check_columns(present: list[str], wanted: list[str], source: Input) -> None:
     """Raise unless each wanted column is there, once."""
     try:
         check_present(present, wanted, source.where)
@@ -265,115 +245,12 @@ def _check_columns(present: list[str], wanted: list[str], source: _Input) -> Non
         raise TableError(f"{error}{mend}") from error
 
 
-# --- opening -----------------------------------------------------------------------------------
-
-
-def _listed(paths: Sequence[Any]) -> list[Any]:
+def _inputs(paths: Sequence[Any], format_: str | None, text: TextFormat) -> list[Input]:
     """Each file once, standard input once, and frames."""
     frames = [one for one in paths if not isinstance(one, str | os.PathLike)]
     files = [path for path in paths if isinstance(path, str | os.PathLike) and path != STDIN]
     streams = len(paths) - len(files) - len(frames)
     if streams > 1:
         raise TableError("Standard input (-) can be read only once; name it once.")
-    return [*[STDIN] * streams, *(map(str, listed(files)) if files else []), *frames]
-
-
-class _Input:
-    """A file, standard input, or a data frame.
-
-    Parameters
-    ----------
-    source : str or frame
-    format_ : str or None
-        By default what the suffix says.
-    text : TextFormat
-    """
-
-    def __init__(self, source: Any, format_: str | None, text: TextFormat) -> None:
-        self._source, self._text = source, text
-        self._reader: Any = None
-        self.where = "The data frame"
-        self.format = "frame"
-        if not isinstance(source, str):
-            return
-        self.where = "standard input"
-        if source != STDIN:
-            path, here = Path(source), Path.cwd()
-            self.where = str(path.relative_to(here) if path.is_relative_to(here) else path)
-        self.format = format_ or (format_of(source) or "" if source != STDIN else "csv")
-
-    @contextmanager
-    def opened(self) -> Iterator[Reader]:
-        """The open table, its columns known."""
-        if not self.format:
-            raise TableError(
-                f"{self.where} is of no known kind: tables are {', '.join(SUFFIXES)}. Say "
-                f"which it is with --format ({', '.join(FORMATS)})."
-            )
-        with ExitStack() as stack:
-            file: Any = None if self.format == "frame" else self._file(stack)
-            if self.format == "parquet" and self._source == STDIN:  # this reader seeks: a copy
-                copy = stack.enter_context(tempfile.TemporaryFile())  # without a name, so that
-                shutil.copyfileobj(file, copy)  # nothing stays
-                copy.seek(0)
-                file = copy
-            with self.readable():
-                if file is None:
-                    self._reader = InMemory(self._source)
-                elif self.format in TEXTS:
-                    self._reader = read_text(_unzipped(file), self.format, self._text)
-                else:
-                    self._reader = Parquet(file)
-            yield self._reader
-
-    def row_name(self, row: int, blank: bool = False) -> str:
-        """A row, counted from 0, as people find it: by its line, or by its number from 1.
-
-        `blank`: whether rows of blank cells were counted.
-        """
-        if self.format not in TEXTS:
-            return _row_number(row)
-        if self._source == STDIN or self._reader is None:
-            return _row_number(row) + ("" if self.format == "jsonl" else " after the header")
-        with ExitStack() as stack:
-            file = recoded(_unzipped(self._file(stack)), self._text)
-            line = self._reader.line_of(
-                file, row, *([True] if blank and self.format != "jsonl" else [])
-            )
-        return _row_number(row) if line is None else f"line {line}"
-
-    @contextmanager
-    def readable(self) -> Iterator[None]:
-        """Turn any error of a library over a bad file into a `TableError`."""
-        try:
-            yield
-        except MemoryError:
-            raise
-        except RowError as error:
-            row = f"line {error.line}" if error.line else self.row_name(error.row, blank=True)
-            raise TableError(f"{self.where}, {row}: {error}") from error
-        except TableError as error:
-            raise TableError(f"{self.where}: {error}") from error
-        except ImportError as error:
-            raise ImportError(
-                f"Reading tables needs a library: pip install 'traceless[cli]' ({error})."
-            ) from error
-        except Exception as error:
-            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-                raise  # the disk, not the file: a library led astray seeks before the start
-            raise TableError(str(unreadable(self.where, error))) from error
-
-    def _file(self, stack: ExitStack) -> BinaryIO:
-        if self._source == STDIN:
-            return sys.stdin.buffer
-        return stack.enter_context(open(self._source, "rb"))
-
-
-def _row_number(row: int) -> str:
-    return f"row {row + 1}"
-
-
-def _unzipped(file: Any) -> Any:
-    """The file, or what is in it if it is compressed by gzip; no text begins as gzip does."""
-    file = file if hasattr(file, "peek") else io.BufferedReader(file)
-    return gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else file
+    every = [*[STDIN] * streams, *(listed(files) if files else []), *frames]
+    return [Input(one, format_, text) for one in every]

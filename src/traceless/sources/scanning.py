@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from traceless.sources.arrow import table_in
 from traceless.sources.batches import Source
 from traceless.sources.dask import sum_on_dask
-from traceless.sources.files import check_parquet, listed_anywhere
+from traceless.sources.files import File, listed
 from traceless.sources.layouts import delta_files, hive_columns, is_delta
+from traceless.sources.parquet import scan_parquet
 from traceless.sources.partitions import Partition, sum_partitions
-from traceless.sources.row_groups import scan_parquet
 from traceless.sources.spark import partitions_on_spark
 
 if TYPE_CHECKING:
@@ -117,14 +117,26 @@ def scan(
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
     n_targets = 1 if isinstance(target, str) else len(target) if isinstance(target, list) else None
+    number, name = None, None
     if filesystem is None and is_delta(path):
-        files, constants, version, name = delta_files(Path(path).expanduser().resolve(), version)
-        found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
-        return Partitioned(*found, n_targets, version, name, table_in(columns))
-    if version is not None:
+        folder = File.here(Path(path).expanduser().resolve())
+        files, constants, number, name = delta_files(folder, version)
+    elif version is not None:
         raise ValueError(f"version={version} is one of a Delta table, and {path} is none.")
-    files = listed_anywhere(path, filesystem)
-    check_parquet(files)
-    constants = hive_columns(files)
+    else:
+        files = listed(path, filesystem)
+        _check_parquet(files)
+        constants = hive_columns(files)
     found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
-    return Partitioned(*found, n_targets, table=table_in(columns))
+    return Partitioned(*found, n_targets, number, name, table_in(columns))
+
+
+def _check_parquet(files: Sequence[File]) -> None:
+    """Raise if a file is of another kind."""
+    for file in files:
+        if file.path.suffix != ".parquet":
+            raise ValueError(
+                f"{file} is of no known kind: scan reads .parquet. In a folder of several kinds, "
+                "name the files with a pattern such as 'folder/*.parquet'. An array of NumPy need "
+                "not fit into memory either: pass numpy.load(file, mmap_mode='r') in place of X."
+            )

@@ -6,14 +6,12 @@ written anew in between, rows would be lost, or learned twice, and nobody would 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from traceless.sources.remote import Remote
+from traceless.sources.files import File
 
 
 @dataclass(frozen=True)
@@ -23,23 +21,20 @@ class Stamp:
     Copies on other machines must keep the time, as ``rsync -t`` and ``cp -p`` do.
     """
 
-    file: Path | Remote
+    file: File
     size: int
     changed: int | None  # nanoseconds since 1970; None where the storage does not say
 
     @classmethod
-    def of(cls, file: Path | Remote) -> Stamp:
+    def of(cls, file: File) -> Stamp:
         """As the file is now; raises FileNotFoundError if it is not there."""
-        if isinstance(file, Remote):
-            there = file.filesystem.get_file_info(str(file))
-            if not there.is_file:
-                raise gone(file)
-            return cls(file, int(there.size), there.mtime_ns)
-        try:
-            found = os.stat(file)
-        except FileNotFoundError:
-            raise gone(file) from None
-        return cls(file, found.st_size, found.st_mtime_ns)
+        there = file.info
+        if not there.is_file:
+            raise FileNotFoundError(
+                f"{file} is not there any more: it was deleted or moved after it was scanned, or "
+                "this machine does not have it. Nothing was changed."
+            )
+        return cls(file, int(there.size), there.mtime_ns)
 
     def check(self) -> None:
         """Raise unless the file is as it was."""
@@ -49,14 +44,6 @@ class Stamp:
                 "Its rows are not those that were meant. Scan it again when nobody writes to it "
                 "any more. Nothing was changed."
             )
-
-
-def gone(file: Any) -> FileNotFoundError:
-    """The error for a file that was there."""
-    return FileNotFoundError(
-        f"{file} is not there any more: it was deleted or moved after it was scanned, or this "
-        "machine does not have it. Nothing was changed."
-    )
 
 
 @contextmanager

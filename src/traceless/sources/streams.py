@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traceless.device.tensors import to_array
+from traceless.features.cells import index_names
 from traceless.knowledge.values import labels
 from traceless.sources.arrow import (
     Columns,
@@ -22,7 +23,6 @@ from traceless.sources.arrow import (
     check_once,
     check_present,
     choose,
-    index_names,
     is_list,
     rows_of,
     table_in,
