@@ -34,7 +34,7 @@ def check(table, filesystem, address):
     assert scan(address, "y", filesystem=filesystem).feature_names == ["a", "b", "k"]
     one = scan(f"{address}/k=1/p.parquet", "y", **columns)
     assert LSSVC().fit(one).digest() == digest(table.slice(30, 30))
-    with pytest.raises(FileNotFoundError, match="There is no file .*nothing"):
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*nothing"):
         scan(f"{address}/nothing", "y", filesystem=filesystem)
 
 
