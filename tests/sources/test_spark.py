@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 
 import sabotage
+import test_declared_tables as declared
 import test_values
 from traceless import LSSVC, LSSVR, MismatchError, RangeError, fit_by, on_spark, scan
-from traceless.exceptions import EngineError
+from traceless.exceptions import EngineError, TableError
 from traceless.features import Linear, RandomFourier
 from traceless.knowledge.sums import Recipe
 from traceless.sources import as_source, from_spark
 from traceless.sources import spark as module
+from traceless.sources.sent import sent
 
 pytest.importorskip("pyspark", reason="pip install 'traceless[spark]'")
 if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
@@ -75,10 +77,14 @@ def test_any_partitions(n, spark, recipe, rows, digest):
 
 
 @ONE_TASK
-def test_more_partitions_than_tasks_that_add(spark, recipe, rows, digest, unpickled):
+def test_more_partitions_than_tasks_that_add(spark, recipe, rows, digest, unpickled, monkeypatch):
+    found = []
+    read = module.received
+    monkeypatch.setattr(module, "received", lambda *given: found.append(read(*given)) or found[-1])
     df, target = frame(spark, rows, 33)
     assert from_spark(df, target, sample_weight="w").knowledge(recipe).digest() == digest
-    assert len(unpickled) == 1  # the driver collects the total only
+    assert len(found) == 1  # the driver collects the total only
+    assert not unpickled
     few = frame(spark, tuple(a[:3] for a in rows), 9)[0]  # partitions without rows
     expected = recipe.knowledge(tuple(a[:3] for a in rows))
     assert from_spark(few, target, sample_weight="w").knowledge(recipe) == expected
@@ -89,7 +95,7 @@ def test_partial_sums_of_many_chunks(spark, monkeypatch):
     recipe = Recipe(RandomFourier(300).bind(2), task="classification", target_resolution=1.0)
     k = np.arange(300)
     expected = recipe.knowledge((np.column_stack([k % 7 / 8, k % 5 / 4]), k % 3, None))
-    assert len(pickle.dumps(expected)) > 40 * 2**13
+    assert len(sent(expected)) > 40 * 2**13
     assert from_spark(df, "y").knowledge(recipe) == expected
     monkeypatch.setattr(module, "AT_ONCE", 2**17)  # of which several are fetched one by one
     assert from_spark(df, "y").knowledge(recipe) == expected
@@ -162,6 +168,36 @@ def test_answers_are_columns(iris):
         on_spark(model, df.withColumn("c", df["c"].cast("string")))
     with pytest.raises(TypeError, match=r"on_spark\(model, df\)"):
         model.predict(df)
+
+
+def test_a_declared_table_gives_the_digest_of_the_frame(spark, tmp_path):
+    """Words, dates with and without zones, decimals, truth values and nulls."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {"price": pa.decimal128(9, 2), "came": pa.timestamp("us", "UTC"), "ward": pa.int16()}
+    named = declared.ARROW.append_column("y", [declared.Y])
+    for name, kind in kinds.items():
+        named = named.set_column(named.schema.get_field_index(name), name, named[name].cast(kind))
+    pq.write_table(named, tmp_path / "t.parquet")
+    df = spark.read.parquet(str(tmp_path / "t.parquet")).repartition(3)
+    source = from_spark(df, "y", columns=declared.TABLE)
+    assert source.feature_names == declared.TABLE.names
+    model = LSSVC(declared.TABLE).fit(source)
+    assert model.digest() == declared.DIGEST
+    there = scan(tmp_path, "y", columns=declared.TABLE).on(spark)
+    assert LSSVC(declared.TABLE).fit(there).digest() == declared.DIGEST
+    scored = [row.asDict() for row in on_spark(model, df.drop("y"), scores="s").collect()]
+    assert [row["prediction"] for row in scored] == model.predict(scored).tolist()
+    assert [row["s"] for row in scored] == model.decision_function(scored).tolist()
+    assert {row["s"] for row in scored} == {*model.decision_function(declared.ARROW).tolist()}
+    gone = from_spark(df.where("price < 0"), "y", columns=declared.TABLE)
+    left = [row for row in declared.ROWS if row["price"] >= 0]
+    labels = [y for row, y in zip(declared.ROWS, declared.Y, strict=True) if row["price"] >= 0]
+    assert model.forget(gone).digest() == LSSVC(declared.TABLE).fit(left, labels).digest()
+    bad = df.replace("Dream", "Oz", ["island"]).withColumn("ward", df["ward"] * 2)
+    with pytest.raises(TableError, match=r"column 'ward': one of the categories '1', .* got 6"):
+        LSSVC(declared.TABLE).fit(from_spark(bad, "y", columns=declared.TABLE))
 
 
 @pytest.mark.parametrize("kind", ["columns", "vectors", "arrays"])

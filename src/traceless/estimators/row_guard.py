@@ -74,6 +74,15 @@ class Guard:
             raise ValueError("digests of rows without a key of their own.")
         return cls(books)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and skops, whose keys are text."""
+        keys, tensors = self.pieces()
+        return {"keys": keys, **tensors}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        keys, *tensors = state.items()
+        self.__dict__.update(vars(self.from_pieces(keys[1], dict(tensors))))
+
     def __len__(self) -> int:
         return sum(map(len, self.digests.values()))
 

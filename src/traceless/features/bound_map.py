@@ -79,6 +79,19 @@ class BoundMap:
             return True
         return specification_digest(self.specification) == feature_map.digest()  # True is not 1
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and skops: a map of this package is bound again, so no code is needed."""
+        if self.made_of is not None and self.kind is not None:
+            names = self.kind._get_param_names()
+            made = self.kind(**{name: self.made_of[name] for name in names})
+            if made.digest() == specification_digest(self.specification):  # nobody changed an array
+                return {"map": made, "n_features": self.n_features}
+        return {name: value for name, value in vars(self).items() if name != "_identity"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        found = vars(state["map"].bind(state["n_features"])) if "map" in state else state
+        self.__dict__.update(found)
+
     @cached_property
     def _identity(self) -> dict[str, str]:
         if self.kind is not None and is_ours(self.kind):

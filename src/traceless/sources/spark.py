@@ -3,7 +3,8 @@
 Each task turns its Arrow batches into one partial sum, 16 tasks add these up if they are many,
 one adds the rest, and only the total comes to the driver. A partial sum travels as many small
 chunks, which Java can stream, sort and spill; one row of a gigabyte it could not. A large total
-is fetched a part at a time, each below the limit of ``spark.driver.maxResultSize``.
+is fetched a part at a time, each below the limit of ``spark.driver.maxResultSize``. The chunks are
+those of a file (`traceless.sources.sent`): nothing that comes back is unpickled.
 
 An error in the *data* ends the job as soon as Spark has tried that task as often as it is set to,
 not after the whole pass, and is raised again on the driver. Its type and message travel as JSON in
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 import base64
 import json
-import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +36,7 @@ from traceless.sources.batches import (
     sum_batches,
 )
 from traceless.sources.partitions import TASKS_PER_WORKER, Partition, all_batches, grouped
+from traceless.sources.sent import received, sent
 from traceless.sources.threads import one_thread
 
 if TYPE_CHECKING:
@@ -150,12 +151,9 @@ class SparkSource(Source):
                 return _chunks(known)
 
             def add(batches: Iterable[Any]) -> Iterator[Any]:
-                sums = _results(row for batch in batches for row in batch.to_pylist())
+                chunks = (row for batch in batches for row in batch.to_pylist())
                 with one_thread(), _data_errors(mark):
-                    total = next(sums, None)
-                    for one in sums:
-                        total = total + one
-                return _chunks(total)
+                    return _chunks(_added(chunks, recipe))
 
             df, few = _few_tasks(self._df)
             sums = df.mapInArrow(learn, CHUNKS)
@@ -173,8 +171,8 @@ def _data_errors(mark: str) -> Iterator[None]:
         yield
     except RAISED as error:
         kind = next(kind for kind in RAISED if isinstance(error, kind))
-        sent = base64.b64encode(json.dumps([kind.__name__, str(error)]).encode()).decode()
-        raise RuntimeError(f"{type(error).__name__}: {error} {mark}{sent}{mark}") from None
+        message = base64.b64encode(json.dumps([kind.__name__, str(error)]).encode()).decode()
+        raise RuntimeError(f"{type(error).__name__}: {error} {mark}{message}{mark}") from None
 
 
 def _few_tasks(df: Any) -> tuple[Any, bool]:
@@ -201,7 +199,7 @@ def _fetched(sums: Any, recipe: Recipe) -> Any:
         rows = sums.collect()
     else:
         rows = sums.repartition(-(-size // AT_ONCE), "chunk").toLocalIterator()
-    return next(_results(sorted(rows, key=itemgetter("chunk"))), None)
+    return _added(sorted(rows, key=itemgetter("chunk")), recipe)
 
 
 def _chunks(result: Any) -> Iterator[Any]:
@@ -209,7 +207,7 @@ def _chunks(result: Any) -> Iterator[Any]:
     import pyarrow as pa
     from pyspark import TaskContext
 
-    data = b"" if result is None else pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+    data = b"" if result is None else sent(result)
     chunks = [data[k : k + 2**13] for k in range(0, len(data), 2**13)]
     context = TaskContext.get()
     columns = {
@@ -220,10 +218,13 @@ def _chunks(result: Any) -> Iterator[Any]:
     return iter(pa.table(columns).to_batches(2**10))
 
 
-def _results(rows: Iterable[Any]) -> Iterator[Any]:
-    """Results put together from their chunks, which come in order."""
+def _added(rows: Iterable[Any], recipe: Recipe) -> Any:
+    """The sum of results of this recipe, whose chunks come in order; None if there is none."""
+    total = None
     for _, chunks in groupby(rows, key=itemgetter("task")):
-        yield pickle.loads(b"".join(chunk["data"] for chunk in chunks))
+        part = received(b"".join(chunk["data"] for chunk in chunks), recipe)
+        total = part if total is None else total + part
+    return total
 
 
 @contextmanager
@@ -236,8 +237,8 @@ def _job() -> Iterator[str]:
     try:
         yield mark
     except (Py4JJavaError, PySparkException) as error:
-        if sent := re.search(f"{mark}([A-Za-z0-9+/=]+){mark}", str(error)):
-            name, message = json.loads(base64.b64decode(sent[1]))
+        if found := re.search(f"{mark}([A-Za-z0-9+/=]+){mark}", str(error)):
+            name, message = json.loads(base64.b64decode(found[1]))
             raise next(kind for kind in RAISED if kind.__name__ == name)(message) from None
         raise EngineError(
             f"The Spark job was aborted: {_cause(str(error)).rstrip('.')}. Nothing was changed; "

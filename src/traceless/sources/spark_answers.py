@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from traceless.features.table import Table, table_of
 from traceless.sources.arrow import check_once, check_present
 from traceless.sources.spark import WHERE, check_numeric, feature
 from traceless.sources.threads import one_thread
@@ -33,8 +34,8 @@ def on_spark(
     model : fitted LSSVC or LSSVR
     df : pyspark.sql.DataFrame
     columns : str or list of str, optional
-        The features: columns of numbers, or one column of arrays or of Spark ML's vectors. By
-        default the names that the model was fitted with.
+        The features: columns of numbers, one column of arrays or of Spark ML's vectors, or, in
+        its order, those of the model's `Table`. By default the names that it was fitted with.
     prediction, scores, probability : str or None
         Names of the columns to add: the label or target, the value of `decision_function`, and
         the probability of each class; arrays where there are several numbers. None adds none.
@@ -49,7 +50,8 @@ def on_spark(
     if not chosen:
         raise TypeError("The model knows no names of columns: say which hold the features.")
     check_present(df.columns, chosen, WHERE)
-    check_numeric(df, chosen)
+    if table_of(model) is None:
+        check_numeric(df, chosen)
     asked = {"predict": prediction, "decision_function": scores, "predict_proba": probability}
     added = {name: method for method, name in asked.items() if name is not None}
     check_once([*df.columns, *added], WHERE)
@@ -63,7 +65,7 @@ def _asked(model: Any, method: str) -> Callable[..., Any]:
     import pandas as pd
     from pyspark.sql.functions import pandas_udf
 
-    n_features = int(model.n_features_in_)
+    n_features, table = int(model.n_features_in_), table_of(model)
     example = _answer(model, method, np.zeros((1, n_features)))
     kind = _TYPES.get(example.dtype.kind, "string")
 
@@ -71,7 +73,7 @@ def _asked(model: Any, method: str) -> Callable[..., Any]:
         with one_thread():
             for columns in batches:
                 several = columns if isinstance(columns, tuple) else (columns,)  # one comes bare
-                X = _rows(several, n_features)
+                X = _rows(several, n_features, table)
                 found = _answer(model, method, X) if len(X) else example[:0]
                 yield pd.Series(list(found) if found.ndim == 2 else found)
 
@@ -83,8 +85,12 @@ def _asked(model: Any, method: str) -> Callable[..., Any]:
     return found
 
 
-def _rows(columns: tuple[Any, ...], n_features: int) -> Any:
-    """X, of one column of arrays or of columns of numbers."""
+def _rows(columns: tuple[Any, ...], n_features: int, table: Table | None) -> Any:
+    """X, of one column of arrays, of columns of numbers, or of those that a table declares."""
+    if table is not None:
+        import pandas as pd
+
+        return table.rows(pd.DataFrame(dict(zip(table.names, columns, strict=True))))
     first = columns[0]
     if len(columns) == 1 and len(first) and np.ndim(first.iloc[0]) == 1:
         X = np.stack(first.to_list())
