@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from traceless import LSSVC, from_batches, scan
-from traceless.features import Linear
+from traceless.exceptions import TableError
+from traceless.features import Category, Linear, Table
 from traceless.knowledge.sums import Recipe
 
 EDGES = [0, 30, 30, 170, 400]  # of files; one holds nothing
@@ -96,7 +97,8 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         import re, sys
         from pathlib import Path
         from traceless import scan
-        from traceless.features import Linear
+        from traceless.exceptions import TableError
+from traceless.features import Category, Linear, Table
         from traceless.knowledge.sums import Recipe
 
         recipe = Recipe(Linear().bind(20), task="classification", target_resolution=1.0)
@@ -217,6 +219,17 @@ def test_lists_of_different_lengths(tmp_path):
     pq.write_table(pa.table({"x": lists, "y": [0, 1]}).slice(0, 0), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="how long the lists in 'x' are"):
         scan(tmp_path, "y")
+
+
+def test_a_bad_value_is_found_by_its_row_in_the_file(tmp_path):
+    words = ["u"] * 25 + ["w"] + ["u"] * 4
+    pq.write_table(
+        pa.table({"c": words, "y": [0, 1] * 15}), tmp_path / "t.parquet", row_group_size=10
+    )
+    table = Table([Category("c", ["u"])])
+    for rows in (None, 4):
+        with pytest.raises(TableError, match=r"t\.parquet, row 26, column 'c': .* got 'w'"):
+            LSSVC(table).fit(scan(tmp_path, "y", columns=table, batch_rows=rows))
 
 
 def test_damaged_files(tmp_path, table, rng):

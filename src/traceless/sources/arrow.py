@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -160,13 +161,15 @@ def _text_bytes(column: Any) -> int:
     return pc.sum(lengths.take(column.indices)).as_py() or 0
 
 
-def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
+def rows_of(
+    batch: Any, columns: Columns, where: str, row_name: Callable[[int], str] = "row {}".format
+) -> Rows:
     """X, y and weights of a record batch; a null in X becomes NaN, which coding refuses."""
     import pyarrow as pa
 
     first = batch.column(columns.features[0])
     if columns.table is not None:
-        X = columns.table.rows(Frame.of_arrow(batch, Cells(None, "", where)))
+        X = columns.table.rows(Frame.of_arrow(batch, Cells(None, "", where, row_name)))
     elif is_list(first.type):
         X = _from_lists(first, columns, where)
     else:

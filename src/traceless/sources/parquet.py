@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, groupby
 from typing import Any
 from unicodedata import normalize
@@ -150,13 +151,14 @@ def _as_one(batches: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Some row groups of a file, with `n_rows` rows.
+    """Some row groups of a file, with `n_rows` rows after the `first` ones.
 
     `constants` are columns that have one value in all of them.
     """
 
     stamp: Stamp
     groups: tuple[int, ...]
+    first: int
     n_rows: int
     columns: Columns
     batch_rows: int
@@ -170,8 +172,9 @@ class RowGroups:
         with unchanged([self.stamp]), opened(self.stamp.file) as file:
             there = [name for name in self.columns.names if name in file.names]
             for batch in file.batches(there, self.batch_rows, self.groups):
+                row_name = partial(_row_number, self.first + n)
                 n += batch.num_rows
-                yield rows_of(_with(batch, self.constants), self.columns, name)
+                yield rows_of(_with(batch, self.constants), self.columns, name, row_name)
             check_rows(name, n, self.n_rows)
             if not n:
                 batch = pa.RecordBatch.from_pylist([], file.schema)
@@ -258,9 +261,16 @@ def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None
         )
 
 
-def _runs(metadata: Any, rows: int) -> list[tuple[tuple[int, ...], int]]:
-    """Row groups, in runs of about `rows` rows, and their rows; an empty run if there is none."""
+def _row_number(first: int, row: int) -> str:
+    return f"row {first + row + 1}"
+
+
+def _runs(metadata: Any, rows: int) -> list[tuple[tuple[int, ...], int, int]]:
+    """Row groups, in runs of about `rows` rows, with the rows before them and in them.
+
+    An empty run if there is none.
+    """
     groups = range(metadata.num_row_groups)
     ends = list(accumulate((metadata.row_group(g).num_rows for g in groups), initial=0))
     runs = [tuple(run) for _, run in groupby(groups, key=lambda g: ends[g] // rows)]
-    return [(run, ends[run[-1] + 1] - ends[run[0]]) for run in runs] or [((), 0)]
+    return [(run, ends[run[0]], ends[run[-1] + 1] - ends[run[0]]) for run in runs] or [((), 0, 0)]

@@ -96,7 +96,7 @@ def from_spark(
         import pyarrow as pa
 
         renamed = pa.RecordBatch.from_arrays(batch.columns, names=layout.names)
-        yield rows_of(renamed, layout, WHERE)
+        yield rows_of(renamed, layout, WHERE, lambda _: "a row")  # Spark does not say which
 
     source = SparkSource(numbered, rows, no_rows, list(features) if named else None)
     targets = [target] if isinstance(target, str) else target
