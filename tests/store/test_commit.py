@@ -101,11 +101,11 @@ def test_what_a_failed_commit_left_in_the_log_is_written_over(store):
         last = reader.last()
         store.new_key()
         size, entry = log.stat().st_size, store.receipt()
-        assert module._look(path, store.history()[-1]) == (True, False)
+        assert module._look(store._folder, store.history()[-1]) == (True, False)
         assert log.stat().st_size == size
-        assert module._look(path, last) == (False, False)
+        assert module._look(store._folder, last) == (False, False)
         assert log.stat().st_size > size
-    assert module._look(path, store.history()[-1]) == (True, True)
+    assert module._look(store._folder, store.history()[-1]) == (True, True)
     assert store.receipt() == entry
     assert store.verify().ok
 

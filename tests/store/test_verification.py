@@ -18,13 +18,11 @@ from traceless import LSSVC
 from traceless.exceptions import StoreError
 from traceless.knowledge.fingerprint import to_bytes
 from traceless.store import Store
-from traceless.store import store as module
+from traceless.store import change as module
 from traceless.store.keys import SigningKey
 from traceless.store.opening import open_ledger
-from traceless.store.people import HeldId
-from traceless.store.queue import packed, plain_arrays
-from traceless.store.row_digests import RowHasher
-from traceless.store.row_table import lanes_text
+from traceless.store.row_digests import packed
+from traceless.store.row_table import Record, lanes_text
 from traceless.store.verification import Auditor
 
 pytestmark = pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
@@ -280,8 +278,8 @@ FORGERIES = {
         """,
     "requests": """
         UPDATE requests SET key = 'z' WHERE key = 'b'
-        UPDATE requests SET first = 1 WHERE key = 'b'
-        UPDATE requests SET latest = 1 WHERE key = 'b'
+        UPDATE requests SET sequence = 1 WHERE key = 'b'
+        INSERT INTO requests VALUES ('b', 1)
         DELETE FROM requests WHERE key = 'a'
         DELETE FROM requests WHERE key = 'c'
         """,
@@ -318,13 +316,13 @@ def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
     store = Store.new(tmp_path / "s", LSSVC())
     store.learn(np.r_[X, X], np.r_[y, y], ids=[""] * 300 + ["b"] * 300)
     store.forget(X[:5], y[:5], batch=True)
-    hasher = RowHasher.of(store._folder.secret(store.receipt()), store.receipt().store)
     with open_ledger(store.path / "ledger.sqlite") as ledger:
-        (other,) = ledger.people.ids([hasher.name_of("b")]).values()
+        hasher = store._folder.hasher(ledger)
+        (other,) = ledger.rows.ids(hasher.names(["b"])).values()
     some = slice(0, 5) if how in ("another patient", "no row") else slice(5, 10)
-    batch = X[some], y[some], None, [HeldId(other)] * 5
+    batch = X[some], y[some], None
     if how != "no row":
-        edit(store, ("UPDATE queue SET content = ?", packed([plain_arrays(batch)])))
+        edit(store, ("UPDATE queue SET content = ?", packed([batch])))
     edit(
         store,
         ("UPDATE rows SET request = 0",),
@@ -336,12 +334,13 @@ def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
     assert failed(store, "queue")
     if how == "and an entry":
         store.new_key()
-        content = packed([plain_arrays(batch)])
-        queued = hasher.queued(content)
+        content = packed([batch])
+        records = [Record(digest, other, 1) for digest in sorted(hasher(batch).digests)]
+        queued = hasher.queued(content, records)
         put(store, restated(store.receipt(2), queued=queued))
     if how == "gone":
         edit(store, ("DELETE FROM queue",))
-    refused = "not held" if how == "no row" else "not the one that came|2 was changed|rows wait"
+    refused = "not the one that came|2 was changed|rows wait"
     for answer in (lambda: store.flush(force=True), lambda: store.cancel(2)):
         with pytest.raises(ValueError, match=refused):
             answer()
@@ -422,7 +421,7 @@ def test_a_slice_whose_digests_are_not_all_there(tmp_path, rows):
     other = Store.new(tmp_path / "other", LSSVC(), secret=(mine.path / "secret").read_bytes())
     other.learn(X, y)
     edit(other, ("DELETE FROM rows WHERE digest = (SELECT max(digest) FROM rows)",))
-    with pytest.raises(StoreError, match=r"digests of 299 rows.*Nothing was changed"):
+    with pytest.raises(StoreError, match=r"no digests of 1 rows.*Nothing was changed"):
         mine.merge(other)
     assert mine.verify().ok
 

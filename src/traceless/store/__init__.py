@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from traceless.store.entries import Entry
 from traceless.store.people import Event, Found
-from traceless.store.personal import PersonalReceipt
 from traceless.store.queue import SAFE_ROWS, Queued
 from traceless.store.reading import Status
-from traceless.store.receipts import Receipt
+from traceless.store.receipts import PersonalReceipt, Receipt
 from traceless.store.store import Store
 
 if TYPE_CHECKING:

@@ -19,10 +19,18 @@ from typing import Any
 
 from traceless.exceptions import StoreError
 from traceless.store.checkpoint import Head
-from traceless.store.entries import WAITING, Entry, hash_of
+from traceless.store.entries import WAITING, Entry
 from traceless.store.merkle import Tree
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_FIRST: dict[str, Any] = {
+    **dict.fromkeys(("sequence", "since", "held", "rows", "waiting", "added", "removed"), 0),
+    **dict.fromkeys(("digest_before", "root_before"), None),
+    "classes": {},
+    "totals": {},
+    "kind": "new",
+}
+_NONE_OF = {"learn": ["removed"], "merge": ["removed"], "forget": ["added"]}
 _SAME_MODEL = ("queue", "cancel", "key")  # they neither add nor remove rows
 
 
@@ -34,8 +42,8 @@ class Chain:
     ----------
     last : Entry or None
         The latest entry.
-    requests : dict
-        The numbers of the first and the latest entry of each key.
+    requests : set
+        Keys of requests, each with the number of an entry that answers it.
     waiting : dict
         Rows of the requests that wait, by the number of their entry.
     signers : dict
@@ -47,7 +55,7 @@ class Chain:
     """
 
     last: Entry | None = None
-    requests: dict[str, tuple[int, int]] = field(default_factory=dict)
+    requests: set[tuple[str, int]] = field(default_factory=set)
     waiting: dict[int, int] = field(default_factory=dict)
     signers: dict[str, int] = field(default_factory=dict)
     nodes: dict[tuple[int, int], bytes] = field(default_factory=dict)
@@ -59,39 +67,61 @@ class Chain:
         """The Merkle tree of the entries."""
         return Tree(self.nodes)
 
-    def add(self, entry: Entry) -> None:
-        """Append the next entry."""
-        number = entry.sequence
+    def add(self, entry: Entry, first_key: Any) -> None:
+        """Append the next entry; raises `StoreError` if it cannot be that."""
+        number, before = entry.sequence, self.last
+        where = f"entry {number}"
+        require(entry.is_intact(), f"{where} was changed after it was written")
+        require(bool(_TIME.fullmatch(entry.time)), f"{where} has the time {brief(entry.time)}")
+        self._wait(entry)
+        expected = _FIRST | {"signer": first_key} if before is None else _after(before, entry)
+        for name, value in (expected | {"waiting": sum(self.waiting.values())}).items():
+            given = getattr(entry, name)
+            said = f"{name} is {brief(given)} and should be {brief(value)}"
+            require(given == value, f"{where} does not follow from what was before: {said}")
+        require(min(entry.added, entry.removed) >= 0, f"{where} has a negative number of rows")
         self.tree.append(number, entry.payload)
         if entry.time < self.latest:
             self.misdated.append(number)
         self.latest = max(self.latest, entry.time)
-        for key in entry.keys:
-            self.requests[key] = self.requests.get(key, (number,))[0], number
+        self.requests.update((key, number) for key in entry.keys)
         self.signers.setdefault(entry.signer, number)
-        if entry.kind == "queue":
-            self.waiting[number] = entry.rows
-        elif entry.kind == "cancel":
-            self.waiting.pop(int(str(entry.subject).removeprefix("entry ")))
-        elif entry.kind == "forget" and entry.waiting == 0:
-            self.waiting.clear()
         self.last = entry
 
+    def _wait(self, entry: Entry) -> None:
+        """Settle the rows that wait."""
+        if entry.kind == "queue":
+            self.waiting[entry.sequence] = entry.rows
+        elif entry.kind == "cancel":
+            number = str(entry.subject).removeprefix("entry ")
+            rows = self.waiting.pop(int(number), None) if number.isdecimal() else None
+            require(rows == entry.rows, f"entry {entry.sequence} cancels no request that waits")
+        elif entry.kind == "forget" and entry.waiting == 0:
+            enough = entry.rows >= sum(self.waiting.values())
+            require(enough, f"entry {entry.sequence} forgets fewer rows than wait")
+            self.waiting.clear()
 
-def checked(entries: Iterable[Entry], document: str, first_key: Any) -> Chain:
-    """The chain of a store with this description; raises `StoreError` at the first error."""
-    chain, origin = Chain(), hash_of(document.encode())
+
+def _after(before: Entry, entry: Entry) -> dict[str, Any]:
+    """The facts of an entry that follow from the one before, and from what it adds and removes."""
+    totals = Counter(before.totals)
+    totals.update(entry.classes if entry.kind not in WAITING else {})
+    expected = before.links() | {
+        "held": before.held + entry.added - entry.removed,
+        "totals": {label: n for label, n in totals.items() if n},
+    }
+    none_of = _NONE_OF.get(entry.kind, [])
+    if entry.kind in _SAME_MODEL:
+        none_of, expected["digest_after"] = ["added", "removed"], before.digest_after
+    return expected | dict.fromkeys(none_of, 0)
+
+
+def checked(entries: Iterable[Entry], origin: str, first_key: Any) -> Chain:
+    """The chain of a store whose description has this hash; raises `StoreError` at an error."""
+    chain = Chain()
     for entry in entries:
-        where = f"entry {entry.sequence}"
-        require(entry.origin == origin, f"{where} belongs to another store")
-        require(entry.is_intact(), f"{where} was changed after it was written")
-        require(bool(_TIME.fullmatch(entry.time)), f"{where} has the time {brief(entry.time)}")
-        if chain.last is None:
-            _check_first(entry, first_key)
-        else:
-            _check_next(chain.last, entry)
-            _check_waiting(chain, entry)
-        chain.add(entry)
+        require(entry.origin == origin, f"entry {entry.sequence} belongs to another store")
+        chain.add(entry, first_key)
     require(chain.last is not None, "there are no entries")
     return chain
 
@@ -112,58 +142,6 @@ def check_heads(chain: Chain, heads: list[tuple[int, str]], log: str) -> None:
         require(signed, f"the head of size {size} is not signed")
     last = Head.parsed(heads[-1][1])
     require(last.is_signed(chain.last.next_signer), "the head is not signed by the next key")
-
-
-def _check_first(entry: Entry, first_key: Any) -> None:
-    where = f"entry {entry.sequence}"
-    require(entry.sequence == 0 and entry.kind == "new", f"the first is {where}, a {entry.kind}")
-    signed = entry.signer == first_key and entry.since == 0
-    require(signed, f"{where} is not signed with the key of this store")
-    empty = not (entry.held or entry.rows or entry.classes or entry.totals or entry.waiting)
-    require(empty, f"{where} says that a new store holds rows")
-    before = entry.digest_before, entry.root_before
-    require(before == (None, None), f"{where} says that something was before it")
-
-
-def _check_next(before: Entry, entry: Entry) -> None:
-    where = f"entry {entry.sequence}"
-    require(entry.sequence == before.sequence + 1, f"{where} follows entry {before.sequence}")
-    links = entry.digest_before, entry.root_before
-    same = links == (before.digest_after, before.root_after)
-    require(same, f"{where} does not continue the entry before")
-    since = before.sequence if before.kind == "key" else before.since
-    signed = (entry.signer, entry.since) == (before.next_signer, since)
-    require(signed, f"{where} is not signed with the key of this store")
-    require(entry.added >= 0 and entry.removed >= 0, f"{where} has a negative number of rows")
-    held = before.held + entry.added - entry.removed
-    require(entry.held == held, f"{where} does not add up: {held} rows would be held")
-    totals = Counter(before.totals)
-    totals.update(entry.classes if entry.kind not in WAITING else {})
-    same = entry.totals == {label: n for label, n in totals.items() if n}
-    require(same, f"{where} does not add up: the rows of each class")
-    if entry.kind in _SAME_MODEL:
-        same = not (entry.added or entry.removed)
-        same = same and entry.digest_after == entry.digest_before
-        require(same, f"{where}, a {entry.kind}, changes the model")
-    one_way = {"learn": entry.removed, "merge": entry.removed, "forget": entry.added}
-    require(not one_way.get(entry.kind), f"{where}, a {entry.kind}, does the opposite as well")
-
-
-def _check_waiting(chain: Chain, entry: Entry) -> None:
-    """Check the number of waiting rows against the entries before."""
-    where = f"entry {entry.sequence}"
-    waits = sum(chain.waiting.values())
-    if entry.kind == "queue":
-        waits += entry.rows
-    elif entry.kind == "cancel":
-        number = str(entry.subject).removeprefix("entry ")
-        found = chain.waiting.get(int(number)) if number.isdecimal() else None
-        require(found is not None, f"{where} cancels a request that does not wait")
-        waits -= found or 0
-    elif entry.kind == "forget" and entry.waiting == 0:
-        require(entry.rows >= waits, f"{where} forgets fewer rows than wait")
-        waits = 0
-    require(entry.waiting == waits, f"{where} does not add up: {waits} rows would wait")
 
 
 def require(ok: bool, said: str) -> None:

@@ -8,14 +8,16 @@ the change is not there, what is left of it in the log is made unreadable.
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 
 from traceless.exceptions import StoreError
+from traceless.store import keys
 from traceless.store.entries import Entry
+from traceless.store.folder import Folder
 from traceless.store.ledger import Ledger
-from traceless.store.opening import open_ledger, os_error
-from traceless.store.schema import VERSION
+from traceless.store.opening import VERSION, open_ledger, os_error
 
+_UNSAFE = ". A power cut could still undo it: free the disk, then flush"
+_UNSAFE = ". A power cut could still undo it: free the disk, then flush"
 _PATIENCE = 1.0  # seconds
 _NOT_MADE = "Nothing was changed"
 _UNSURE = (
@@ -24,42 +26,43 @@ _UNSURE = (
 )
 
 
-def commit(path: Path, ledger: Ledger, entry: Entry) -> bool:
-    """Commit a transaction whose latest entry is this one; an error says whether it was made.
+def commit(folder: Folder, ledger: Ledger, entry: Entry) -> None:
+    """Commit a transaction whose latest entry is this one, and remove what it replaced.
 
-    Returns whether the ledger is still open: if not, SQLite had an error, but the change is made.
+    An error says whether the change was made; if it is made and on the disk, there is none.
     """
     try:
         ledger.commit()
-        return True
+        folder.tidy(ledger, entry, committed=True)
     except BaseException as error:
         ledger.sql.close()
-        made, safe = _look(path, entry)
-        if made and safe and isinstance(error, Exception):
-            return False  # despite the error the change is made, and on the disk
-        said = _UNSURE if made is None else _NOT_MADE
-        if made:
-            said = f"The change was made (entry {entry.sequence}); do not repeat it"
-            said += "" if safe else ". A power cut could still undo it: free the disk, then flush"
-        found: Exception | None = os_error(error, path, said)
-        if found is None and isinstance(error, sqlite3.Error):
-            found = StoreError(f"The ledger {path} could not be committed: {error}. {said}.")
-        if found is not None:
-            raise found from error
-        error.add_note(f"{said}.")
-        raise
+        made, safe = _look(folder, entry)
+        if not (made and safe and isinstance(error, Exception)):
+            said = _UNSURE if made is None else _NOT_MADE
+            if made:
+                said = f"The change was made (entry {entry.sequence}); do not repeat it"
+                said += "" if safe else _UNSAFE
+            found: Exception | None = os_error(error, folder.ledger, said)
+            if found is None and isinstance(error, sqlite3.Error):
+                message = f"The ledger {folder.ledger} could not be committed: {error}. {said}."
+                found = StoreError(message)
+            if found is not None:
+                raise found from error
+            error.add_note(f"{said}.")
+            raise
+    keys.settle(folder, entry.next_signer)
 
 
-def _look(path: Path, entry: Entry) -> tuple[bool | None, bool]:
+def _look(folder: Folder, entry: Entry) -> tuple[bool | None, bool]:
     """Whether an entry is in the ledger (None: unknown), and whether the log was emptied."""
     try:
-        with open_ledger(path, "", _PATIENCE) as ledger:
-            emptied = ledger.empty_log()
-            made = ledger.last() == entry
-            if not emptied and not made:  # writing a page invalidates what is left in the log
+        with open_ledger(folder.ledger, "", _PATIENCE) as ledger:
+            emptied, last = ledger.empty_log(), ledger.last()
+            if not emptied and last != entry:  # writing a page invalidates what is in the log
                 ledger.sql.execute("BEGIN IMMEDIATE")
                 ledger.sql.execute(f"PRAGMA user_version = {VERSION}")
                 ledger.sql.execute("COMMIT")
-            return made, emptied
+            folder.tidy(ledger, last)
+            return last == entry, emptied
     except (OSError, sqlite3.Error, StoreError):
         return None, False

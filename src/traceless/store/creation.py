@@ -62,7 +62,7 @@ def create_store(
             "task": "regression" if is_regressor(estimator) else "classification",
             "about": dict(about or {}),
             "suppress": suppress,
-            "secret": RowHasher(secret, True).request("secret"),
+            "secret": RowHasher(secret, classifies=True).request("secret"),
             "key": key.public,
         }
         document = json.dumps(origin, indent=1)

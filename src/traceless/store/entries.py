@@ -14,19 +14,19 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from traceless.exceptions import StoreError
 from traceless.files.container import parsed_json
-from traceless.store.envelope import envelope, signed_bytes
+from traceless.store.envelope import envelope, signed_bytes, statement
 from traceless.store.merkle import leaf_hash
 
 if TYPE_CHECKING:
     from traceless.store.keys import SigningKey
 
-STATEMENT, PREDICATE = "https://in-toto.io/Statement/v1", "urn:traceless:change:1"
+PREDICATE = "urn:traceless:change:1"
 KINDS = ("new", "learn", "forget", "relabel", "merge", "destroy", "queue", "cancel", "key")
 UNDO = "undo of entry "  # and its number: the subject of an undoing
 _TYPES = {
@@ -41,6 +41,7 @@ WAITING = ("queue", "cancel")  # their rows are only asked for
 LIST = ".suppression"  # the end of the name of its file
 _SUBJECTS = ("generation", "sha256", "suppression", "suppression_sha256", "origin")
 _KEPT = ("unknown", "waiting", "totals", "records", *_SUBJECTS)  # unless given anew
+_BEFORE_THE_FIRST = {"sequence": 0, "digest_before": None, "root_before": None, "since": 0}
 
 
 def hash_of(text: bytes) -> str:
@@ -70,16 +71,16 @@ class ModelState(NamedTuple):
     ----------
     held : int
         How many rows it holds.
-    digest : str or None
+    digest_after : str or None
         Its digest; None while it holds no rows.
-    root : str or None
+    root_after : str or None
         Hash of its rows: the SHA-256 of their fingerprint, or the digest of a model that keeps its
         rows (`PathSVC`). None while it holds no rows, and for sums without a fingerprint.
     """
 
     held: int
-    digest: str | None
-    root: str | None
+    digest_after: str | None
+    root_after: str | None
 
     @classmethod
     def of(cls, model: Any) -> Self:
@@ -199,20 +200,24 @@ class Entry:
         Fields that are not in `facts` are as before. Without a key (in a dry run) the entry is not
         signed.
         """
-        said: dict[str, Any] = {"sequence": 0, "digest_before": None, "root_before": None}
-        said |= {"time": now(), "since": 0}
+        said: dict[str, Any] = {"time": now(), **_BEFORE_THE_FIRST}
         if before is not None:
-            said |= {"digest_before": before.digest_after, "root_before": before.root_after}
-            said |= {"sequence": before.sequence + 1, "signer": before.next_signer}
-            said["since"] = before.sequence if before.kind == "key" else before.since
-            said |= {name: getattr(before, name) for name in _KEPT}
-        said |= dict(zip(("held", "digest_after", "root_after"), state, strict=True))
-        entry = cls(**said | facts)
+            said |= before.links() | {name: getattr(before, name) for name in _KEPT}
+        entry = cls(**said | state._asdict() | facts)
         payload = json.dumps(entry.statement(), separators=(",", ":")).encode()
         signature = "" if key is None else key.signature(signed_bytes(payload))
-        object.__setattr__(entry, "payload", payload)  # they are not in the statement
-        object.__setattr__(entry, "signature", signature)
-        return entry
+        return replace(entry, payload=payload, signature=signature)
+
+    def links(self) -> dict[str, Any]:
+        """The facts of the next entry that follow from this one."""
+        return {
+            "sequence": self.sequence + 1,
+            "digest_before": self.digest_after,
+            "root_before": self.root_after,
+            "signer": self.next_signer,
+            "since": self.sequence if self.kind == "key" else self.since,
+            "origin": self.origin,
+        }
 
     @property
     def state(self) -> ModelState:
@@ -246,12 +251,15 @@ class Entry:
                     f"This statement is of the type {brief(statement['predicateType'])}, and this "
                     f"version of traceless knows {PREDICATE}. A newer version may know it."
                 )
-            *others, origin = ((one["name"], one["digest"]["sha256"]) for one in subject)
-            files = {"generation": None, "sha256": None, "origin": origin[1]}
-            for name, sha256 in others:
-                which = "suppression", "suppression_sha256"
-                which = which if name.endswith(LIST) else ("generation", "sha256")
-                files |= dict(zip(which, (name, sha256), strict=True))
+            files: dict[str, Any] = {"generation": None, "sha256": None}
+            for one in subject:
+                name, sha256 = one["name"], one["digest"]["sha256"]
+                if name == "store":
+                    files["origin"] = sha256
+                elif name.endswith(LIST):
+                    files |= {"suppression": name, "suppression_sha256": sha256}
+                else:
+                    files |= {"generation": name, "sha256": sha256}
             if type(predicate["keys"]) is list:
                 predicate["keys"] = tuple(predicate["keys"])
             entry = cls(**predicate, **files, payload=payload, signature=signature)
@@ -270,18 +278,10 @@ class Entry:
 
     def statement(self) -> dict[str, Any]:
         """What is signed: the facts as in-toto has them."""
-        files = [("store", self.origin)]
-        if self.suppression is not None:
-            files.insert(0, (self.suppression, str(self.suppression_sha256)))
-        if self.generation is not None:
-            files.insert(0, (self.generation, str(self.sha256)))
+        files = {self.generation: self.sha256, self.suppression: self.suppression_sha256}
+        files |= {"store": self.origin}
         predicate = {k: v for k, v in self.facts().items() if k not in _SUBJECTS}
-        return {
-            "_type": STATEMENT,
-            "subject": [{"name": name, "digest": {"sha256": one}} for name, one in files],
-            "predicateType": PREDICATE,
-            "predicate": predicate,
-        }
+        return statement(PREDICATE, {k: v for k, v in files.items() if k is not None}, predicate)
 
     def envelope(self) -> dict[str, Any]:
         """The signed statement, as DSSE has it."""

@@ -2,8 +2,10 @@
 
     signature = Ed25519 over  "DSSEv1" SP length SP type SP length SP payload
 
-The specification is that of secure-systems-lab/dsse, version 1. What is read is refused unless it
-could have been written here: names that are unknown or repeated, other base64 for the same bytes.
+The specification is that of secure-systems-lab/dsse, version 1. The payload is a statement of
+in-toto, version 1: what is said (a predicate) of which files (subjects, by their SHA-256). What is
+read is refused unless it could have been written here: names that are unknown or repeated, other
+base64 for the same bytes.
 """
 
 from __future__ import annotations
@@ -15,6 +17,19 @@ from typing import Any
 from traceless.exceptions import StoreError
 
 TYPE = "application/vnd.in-toto+json"
+STATEMENT = "https://in-toto.io/Statement/v1"
+
+
+def statement(
+    kind: str, subjects: Mapping[Any, Any], predicate: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A statement of this kind about subjects, given by name and SHA-256."""
+    return {
+        "_type": STATEMENT,
+        "subject": [{"name": name, "digest": {"sha256": one}} for name, one in subjects.items()],
+        "predicateType": kind,
+        "predicate": dict(predicate),
+    }
 
 
 def signed_bytes(payload: bytes, kind: str = TYPE) -> bytes:

@@ -20,8 +20,9 @@ import secrets
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +30,11 @@ from traceless.exceptions import FileError, StoreError
 from traceless.files import container
 from traceless.store.entries import LIST, Entry
 from traceless.store.ledger import Ledger
-from traceless.store.opening import open_ledger, os_error
+from traceless.store.opening import APPLICATION, open_ledger, os_error
 from traceless.store.regular import found_at, open_folder, read_regular, warn_if_public
-from traceless.store.schema import APPLICATION
 
 if TYPE_CHECKING:
+    from traceless.store.row_digests import RowHasher
     from traceless.store.suppression import Suppression
 
 _GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.(traceless|suppression)")
@@ -97,37 +98,34 @@ class Folder:
         """Write a new generation of the model; returns its name and its SHA-256."""
         from traceless.files import saving
 
-        name = f"{sequence}-{secrets.token_hex(8)}.traceless"
-        with open_folder(self.generations):
-            sha256 = saving.save(estimator, self.generations / name, self.permissions())
-        return name, sha256
+        return self._beside_others(sequence, ".traceless", partial(saving.save, estimator))
 
     def write_suppression(self, suppression: Suppression, sequence: int) -> tuple[str, str]:
         """Write a new suppression list beside the model; returns its name and its SHA-256."""
-        name = f"{sequence}-{secrets.token_hex(8)}{LIST}"
+        return self._beside_others(sequence, LIST, suppression.write)
+
+    def _beside_others(
+        self, sequence: int, end: str, write: Callable[[Path, container.Permissions], str]
+    ) -> tuple[str, str]:
+        name = f"{sequence}-{secrets.token_hex(8)}{end}"
         with open_folder(self.generations):
-            return name, suppression.write(self.generations / name, self.permissions())
+            return name, write(self.generations / name, self.permissions())
 
     def suppression(self, entry: Entry) -> Suppression:
         """The suppression list of an entry, which must be the latest one."""
         from traceless.store.suppression import Suppression
 
-        if entry.suppression is None:
-            return Suppression()
-        try:
-            contents = self._contents(entry.suppression, entry.suppression_sha256)
-            return Suppression.read(contents)
-        except FileError as error:
-            raise StoreError(f"The store is damaged: {error}") from error
+        with _damaged():
+            if entry.suppression is None:
+                return Suppression()
+            return Suppression.read(self._contents(entry.suppression, entry.suppression_sha256))
 
     def load(self, entry: Entry) -> Any:
         """The model of an entry, which must be the latest one."""
         if entry.generation is None:
             raise StoreError(f"The model of {self.path} was destroyed; only its ledger is left.")
-        try:
+        with _damaged():
             return self.read(entry.generation, entry.sha256)
-        except FileError as error:
-            raise StoreError(f"The store is damaged: {error}") from error
 
     def read(self, name: str, sha256: str | None) -> Any:
         """The model of a generation, whose file must have this SHA-256."""
@@ -192,17 +190,16 @@ class Folder:
         """Open a folder; that of the store may be reached by a link."""
         return open_folder(folder.resolve() if folder == self.path else folder)
 
-    def tidy(self, ledger: Ledger, committed: Entry | None = None) -> None:
-        """Empty SQLite's log, and remove the files that the ledger no longer names.
+    def tidy(self, ledger: Ledger, latest: Entry, committed: bool = False) -> None:
+        """Empty SQLite's log, and remove the files that the latest entry does not name any more.
 
-        After the commit of the entry `committed` errors are ignored: the next process removes what
-        is left. Without a commit, files are removed only once the log is empty, since a failed
-        commit in it could still come back.
+        The caller holds the lock, and no transaction. Errors are ignored: the next change removes
+        what is left. Unless the entry was just committed, files are removed only once the log is
+        empty, since a failed commit in it could still come back.
         """
         with suppress(OSError, StoreError, sqlite3.Error):
             if ledger.empty_log() or committed:
-                ledger.sql.execute("BEGIN IMMEDIATE")  # nobody else writes until it is closed
-                for path in self.left_over(committed or ledger.last()):
+                for path in self.left_over(latest):
                     self.remove(path)
 
     def remove(self, path: Path) -> None:
@@ -210,13 +207,6 @@ class Folder:
         with suppress(OSError, StoreError), self._open(path.parent) as folder:
             os.unlink(path.name, dir_fd=folder)
             container.bring_to_disk(folder)  # or it could come back after a power cut
-
-    def sweep(self) -> None:
-        """Remove the files that a killed process left; the caller holds the lock."""
-        with suppress(OSError, StoreError):
-            if sum(_is_ours(path.name) for path in self._all()) > 1:  # or there is a list
-                with open_ledger(self.ledger, "", 1.0) as ledger:
-                    self.tidy(ledger)
 
     def secret(self, entry: Entry) -> bytes | None:
         """The key of the row digests; None if it was destroyed."""
@@ -232,6 +222,12 @@ class Folder:
             )
         return found
 
+    def hasher(self, ledger: Ledger) -> RowHasher:
+        """What makes the digests of rows; it has no secret if that was destroyed."""
+        from traceless.store.row_digests import RowHasher
+
+        return RowHasher.of(self.secret(ledger.last()), ledger.origin)
+
     def size(self) -> int:
         """Bytes of all files; a file that vanishes meanwhile counts as empty."""
         total = 0
@@ -240,6 +236,15 @@ class Folder:
                 found = path.lstat()
                 total += found.st_size if stat.S_ISREG(found.st_mode) else 0
         return total
+
+
+@contextmanager
+def _damaged() -> Iterator[None]:
+    """A file of the store that cannot be read is damage."""
+    try:
+        yield
+    except FileError as error:
+        raise StoreError(f"The store is damaged: {error}") from error
 
 
 def is_store(path: Path) -> bool:

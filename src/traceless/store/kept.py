@@ -12,7 +12,7 @@ from traceless.store.chain import Chain, require
 from traceless.store.checkpoint import Head, hashes_of
 from traceless.store.keys import public_from_pem
 from traceless.store.merkle import is_consistent
-from traceless.store.receipts import Receipt
+from traceless.store.receipts import PersonalReceipt, Receipt
 from traceless.store.regular import read_outside
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _continues(chain: Chain, head: Head, what: str) -> str:
     return f"the first {head.size} entries are those of {what}, and {later} later entries continue"
 
 
-def check_continued(receipt: Receipt, text: str, proof: str | None) -> str:
+def check_continued(receipt: Receipt | PersonalReceipt, text: str, proof: str | None) -> str:
     """Check that the entry of a receipt is in the log of a head."""
     ours, head = receipt.head(), Head.parsed(text)
     require(head.origin == ours.origin, "the head is that of another store")

@@ -8,20 +8,20 @@ in the same transaction. `opening` opens it.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
 from traceless.exceptions import StoreError
 from traceless.store.checkpoint import Head, hashes_text, proof_text
 from traceless.store.entries import Entry, hash_of
+from traceless.store.keys import SigningKey
 from traceless.store.merkle import Tree, is_included
+from traceless.store.people import Event, Found, events_of, ids_of, numbers_of
 from traceless.store.queue import Queue, Queued
 from traceless.store.receipts import Receipt, described
 
 if TYPE_CHECKING:
-    from traceless.store.keys import SigningKey
-    from traceless.store.people import Found, People
     from traceless.store.row_table import RowTable
 
 
@@ -42,18 +42,6 @@ class Nodes:
         self._sql.execute("INSERT INTO nodes VALUES (?, ?, ?)", (*where, node))
 
 
-class Request(NamedTuple):
-    """A request that came with a key: the entry in which it came, and the latest one about it."""
-
-    first: Entry
-    latest: int
-
-    @property
-    def kind(self) -> str:
-        """What was asked for."""
-        return "forget" if self.first.kind == "queue" else self.first.kind
-
-
 class Ledger:
     """The ledger within one transaction.
 
@@ -64,6 +52,7 @@ class Ledger:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.sql, self.queue = connection, Queue(connection)
+        self.tree = Tree(Nodes(connection))
         self._last: Entry | None = None
         self._fresh = dict[int, Entry]()  # entries of this transaction
 
@@ -73,13 +62,6 @@ class Ledger:
         from traceless.store.row_table import RowTable
 
         return RowTable(self.sql)
-
-    @cached_property
-    def people(self) -> People:
-        """The people of whom rows are held."""
-        from traceless.store.people import People
-
-        return People(self.sql)
 
     @cached_property
     def document(self) -> str:
@@ -92,54 +74,45 @@ class Ledger:
         """The description of the store: its model and what it is about."""
         return described(self.document)
 
-    @cached_property
-    def tree(self) -> Tree:
-        """The Merkle tree of the entries."""
-        return Tree(Nodes(self.sql))
+    # --- entries --------------------------------------------------------------------------
 
     def entries(self) -> Iterator[Entry]:
         """All entries, the first one first; they are not checked, but `verify` does."""
-        for place, *row in self.sql.execute("SELECT * FROM entries ORDER BY sequence"):
-            yield _entry(place, row)
+        return map(_entry, self.sql.execute("SELECT * FROM entries ORDER BY sequence"))
 
     def last(self) -> Entry:
         """The latest entry; raises unless the log is one that the key of the store has signed."""
         if self._last is None:
-            self._last = self._trusted()
+            try:
+                self._last = self._trusted()
+            except (StoreError, ValueError, LookupError) as error:
+                raise StoreError(
+                    f"The ledger is damaged: {str(error).rstrip('.')}. Restore the store from a "
+                    "backup. Nothing was changed."
+                ) from error
         return self._last
 
     def _trusted(self) -> Entry:
         ((first, last),) = self.sql.execute(
             "SELECT (SELECT min(sequence) FROM entries), (SELECT max(sequence) FROM entries)"
         )
-        try:
-            if first != 0:  # none, or one that was moved from its end
-                raise StoreError("it does not begin with entry 0")
-            head, size = self.head(), last + 1
-            if (head.origin, head.size) != (self.log, size) or head.root != self.tree.root(size):
-                raise StoreError("its head is not that of its entries")
-            entry = self.entry(last)
-            if not entry.is_intact() or not head.is_signed(entry.next_signer):
-                raise StoreError("its latest entry was changed after it was signed")
-            self.check_signer(entry)
-        except (StoreError, ValueError, LookupError) as error:
-            raise StoreError(
-                f"The ledger is damaged: {str(error).rstrip('.')}. Restore the store from a "
-                "backup. Nothing was changed."
-            ) from error
-        return entry
-
-    def check_signer(self, entry: Entry) -> None:
-        """Raise unless the key of the store has handed over to that of this entry."""
+        if first != 0:  # none, or one that was moved from its end
+            raise StoreError("it does not begin with entry 0")
+        head, size = self.head(), last + 1
+        if (head.origin, head.size) != (self.log, size) or head.root != self.tree.root(size):
+            raise StoreError("its head is not that of its entries")
+        entry = self.entry(last)
+        if not entry.is_intact() or not head.is_signed(entry.next_signer):
+            raise StoreError("its latest entry was changed after it was signed")
         key, since = entry.signer, entry.since
-        while since:
+        while since:  # each key was named by the one before, and the first by the description
             by = self.entry(since)
             if (by.kind, by.subject) != ("key", key) or by.since >= since or not by.is_intact():
-                raise StoreError(f"entry {entry.sequence} is not signed with the key of this store")
+                raise StoreError(f"entry {last} is not signed with the key of this store")
             key, since = by.signer, by.since
-        described_so = hash_of(self.document.encode()) == entry.origin
-        if key != self.origin.get("key") or not described_so:
-            raise StoreError(f"entry {entry.sequence} is not signed with the key of this store")
+        if key != self.origin.get("key") or hash_of(self.document.encode()) != entry.origin:
+            raise StoreError(f"entry {last} is not signed with the key of this store")
+        return entry
 
     def entry(self, sequence: int) -> Entry:
         """One entry, of which the tree shows that it is in the log.
@@ -154,7 +127,7 @@ class Ledger:
             raise LookupError(
                 f"The ledger has no entry {sequence}: they are 0 to {self.last().sequence}."
             )
-        entry, head = _entry(row[0], row[1:]), self.head()
+        entry, head = _entry(row), self.head()
         leaf, proof = bytes.fromhex(entry.hash), self._proof(sequence, head.size)
         if not is_included(leaf, sequence, head.size, proof, head.root):
             raise StoreError(
@@ -163,15 +136,36 @@ class Ledger:
             )
         return entry
 
+    def named(self, sequence: int) -> Entry:
+        """An entry that another table names."""
+        try:
+            return self.entry(sequence)
+        except LookupError as error:
+            raise StoreError(f"The ledger is damaged: it names an entry. {error}") from None
+
     def backwards(self) -> Iterator[Entry]:
         """All entries, the latest first."""
         return map(self.entry, range(self.last().sequence, -1, -1))
+
+    def requests(self, key: str) -> tuple[int, ...]:
+        """The numbers of the entries that answer the request with this key."""
+        query = "SELECT sequence FROM requests WHERE key = ? ORDER BY sequence"
+        return tuple(number for (number,) in self.sql.execute(query, (key,)))
 
     def answering(self, *requests: str) -> Iterator[Entry]:
         """The entries of requests with these hashes, the latest first."""
         query = "SELECT sequence FROM entries WHERE instr(payload, CAST(? AS BLOB))"
         found = {number for one in requests for (number,) in self.sql.execute(query, (one,))}
         return map(self.entry, sorted(found, reverse=True))
+
+    def append(self, entry: Entry) -> None:
+        """Write an entry, and which requests it answers."""
+        row = entry.sequence, entry.payload, entry.signature
+        self.sql.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
+        self.tree.append(entry.sequence, entry.payload)
+        self._last = self._fresh[entry.sequence] = entry
+        answered = [(key, entry.sequence) for key in entry.keys]
+        self.sql.executemany("INSERT INTO requests VALUES (?, ?)", answered)
 
     # --- the log --------------------------------------------------------------------------
 
@@ -196,18 +190,11 @@ class Ledger:
 
     def seal(self, keys: Iterable[SigningKey]) -> None:
         """Sign the head of the log, with the key of the next entry and that of the last one."""
-        last = cast(Entry, self._last)
+        last = self.last()
         size = last.sequence + 1
         head = Head.signed(self.log, size, self.tree.root(size), keys)
         self.sql.execute("DELETE FROM heads WHERE size > ?", (last.since + 1,))
         self.sql.execute("INSERT INTO heads VALUES (?, ?)", (size, str(head)))
-
-    def proof(self, sequence: int) -> str:
-        """The proof that an entry is in the log, with a head that its own key has signed."""
-        if sequence >= self.head().size:  # not signed yet
-            return ""
-        head = self.head(after=sequence)
-        return proof_text(sequence, self._proof(sequence, head.size), head)
 
     def consistency(self, old: Head) -> str:
         """The proof that the log continues that of a head, as lines of hashes."""
@@ -219,52 +206,33 @@ class Ledger:
     def _proof(self, sequence: int, size: int) -> list[bytes]:
         return self.tree.inclusion(sequence, size) if sequence < size else []
 
+    # --- what is read of it ---------------------------------------------------------------
+
     def receipt(self, sequence: int, replayed: bool = False) -> Receipt:
-        """The receipt of an entry that another table names."""
-        entry = self._named(sequence)
-        return Receipt.of(entry, self.document, self.proof(sequence), replayed)
+        """The receipt of an entry: the proof has a head that its own key has signed."""
+        entry, proof = self.named(sequence), ""
+        if sequence < self.head().size:  # or it is not signed yet
+            head = self.head(after=sequence)
+            proof = proof_text(sequence, self._proof(sequence, head.size), head)
+        return Receipt.of(entry, self.document, proof, replayed)
 
-    def _named(self, sequence: int) -> Entry:
-        try:
-            return self.entry(sequence)
-        except LookupError as error:
-            raise StoreError(f"The ledger is damaged: it names an entry. {error}") from None
-
-    def append(self, entry: Entry) -> None:
-        """Write an entry, and which requests it answers."""
-        row = entry.sequence, entry.payload, entry.signature
-        self.sql.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
-        self.tree.append(entry.sequence, entry.payload)
-        self._last = self._fresh[entry.sequence] = entry
-        note = "INSERT INTO requests VALUES (?1, ?2, ?2) ON CONFLICT(key) DO UPDATE SET latest = ?2"
-        self.sql.executemany(note, [(key, entry.sequence) for key in entry.keys])
-
-    def request(self, key: str) -> Request | None:
-        """The request that came with this key."""
-        query = "SELECT first, latest FROM requests WHERE key = ?"
-        row = self.sql.execute(query, (key,)).fetchone()
-        return None if row is None else Request(self._named(row[0]), row[1])
-
-    def pending(self, replayed: bool = False) -> list[Queued]:
+    def pending(self) -> list[Queued]:
         """The requests to forget that wait, the oldest first, each with its receipt."""
-        receipts, rows = map(self.receipt, self.queue.numbers()), self.last().waiting
-        found = [
-            Queued(r.time, next(iter(r.keys), None), r.rows, r.classes, r.sequence, r, replayed)
-            for r in receipts
-        ]
+        found = [Queued.of(self.receipt(number)) for number in self.queue.numbers()]
+        rows = self.last().waiting
         if sum(queued.rows for queued in found) != rows:
             raise StoreError(f"The ledger is damaged: {rows} rows wait, not those in the queue.")
         return found
 
     def find(self, name: bytes, since: str | None, until: str | None) -> Found:
         """What is known of the rows of an id."""
-        from traceless.store.people import Event, Found
+        one = ids_of(self.sql, [name]).get(name, b"")
+        ((held, waiting),) = numbers_of(self.sql, [one]).values()
+        numbers = events_of(self.sql, one)
+        events = [Event(n, (e := self.named(n)).time, e.kind, rows) for n, rows in numbers]
+        return Found(held, waiting, since, until, tuple(events))
 
-        one = self.people.ids([name]).get(name, b"")
-        numbers = self.people.events(one) if one else []
-        events = [Event(n, (e := self._named(n)).time, e.kind, rows) for n, rows in numbers]
-        waiting = self.people.waiting().get(one, 0)
-        return Found(self.people.held(one), waiting, since, until, tuple(events))
+    # --- SQLite ---------------------------------------------------------------------------
 
     def commit(self) -> None:
         """Commit the transaction: at this moment the store changes."""
@@ -276,9 +244,9 @@ class Ledger:
         return not self.sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
 
 
-def _entry(place: int, row: Sequence[Any]) -> Entry:
+def _entry(row: tuple[Any, Any, Any]) -> Entry:
     """The entry of a row of the table, which must be in its place."""
-    payload, signature = row
+    place, payload, signature = row
     entry = Entry.from_payload(payload if type(payload) is bytes else b"", str(signature))
     if entry.sequence != place:
         raise StoreError(f"entry {entry.sequence} is in the place of entry {place}")

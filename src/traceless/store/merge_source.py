@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -23,28 +23,31 @@ if TYPE_CHECKING:
 class MergeSource:
     """A slice to merge or to take out, and the digests of its rows where they are known."""
 
-    knowledge: Knowledge
-    estimator: Any = None  # has column names, where there are any
+    model: Any  # Knowledge, or an estimator: it has column names, where there are any
     counted: Sequence[tuple[bytes, bytes, int]] = ()  # digest, name and count
-    unknown: int = 0
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What its rows add up to."""
+        found: Knowledge = getattr(self.model, "knowledge_", self.model)
+        return found
 
     @property
     def rows(self) -> int:
         """Number of rows."""
         return abs(self.knowledge.n_samples)
 
+    @property
+    def unknown(self) -> int:
+        """How many of them have no digest."""
+        return self.rows - sum(n for *_, n in self.counted)
+
     def count_into(self, tally: Tally) -> None:
         """Add the rows to the tally."""
-        tally.rows, known = self.rows, sum(n for *_, n in self.counted)
+        tally.rows = self.rows
         if self.knowledge.task == "classification":
             counts = self.knowledge.class_counts
             tally.classes.update({text_of(label): abs(n) for label, n in counts.items()})
-        if known != self.rows - self.unknown:
-            raise StoreError(
-                f"That store has digests of {known} rows, and its model holds "
-                f"{self.rows - self.unknown} of which it should: look at it with traceless verify. "
-                "Nothing was changed."
-            )
 
 
 def is_slice(given: Any) -> bool:
@@ -67,23 +70,27 @@ def open_merge_source(other: Any, hasher: RowHasher, own: Folder) -> Iterator[Me
         else:
             other = loading.load(other)
     if folder is None:
-        yield _source(other)
+        _check(other)
+        yield MergeSource(other)
         return
     with folder.snapshot() as (ledger, entry, model):
-        source = _source(model)
-        theirs = RowHasher.of(folder.secret(entry), ledger.origin)
-        if hasher.secret is not None and hasher == theirs:
-            source = replace(source, counted=list(ledger.rows.named()), unknown=entry.unknown)
+        _check(model)
+        same = hasher.secret is not None and hasher == folder.hasher(ledger)
+        source = MergeSource(model, list(ledger.rows.named()) if same else ())
+        if same and source.unknown != entry.unknown:
+            raise StoreError(
+                f"That store has no digests of {source.unknown} rows, and should of "
+                f"{entry.unknown}: look at it with traceless verify. Nothing was changed."
+            )
         yield source
 
 
-def _source(other: Any) -> MergeSource:
+def _check(other: Any) -> None:
     if isinstance(other, Knowledge):
-        return MergeSource(other, unknown=abs(other.n_samples))
+        return
     if not hasattr(type(other), "knowledge_"):
         raise TypeError(
             f"A {type(other).__name__} has no knowledge that could be merged or taken out. Give a "
             "file, a store, an LSSVC, an LSSVR or a Knowledge. Nothing was changed."
         )
     check_is_fitted(other)
-    return MergeSource(other.knowledge_, other, unknown=other.n_samples_)

@@ -6,6 +6,9 @@ SQLite opens its files by name, so they are checked before: see `regular`. A rol
 journal is refused as well, since SQLite would undo changes by it, and even delete a file that it
 names; a ledger has a write-ahead log, and never a journal.
 
+The tables are compared word for word: whoever may write the file could add a trigger that keeps
+what is forgotten, or a view in place of a table. Such a ledger is refused.
+
 Where nothing can be written (a backup, a read-only disk, another user's folder) SQLite can
 read a ledger together with its log if it finds both of the log's files. Without them the ledger is
 read as an immutable file, and checked afterwards for changes.
@@ -16,22 +19,45 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from traceless.exceptions import StoreError
 from traceless.store.entries import Entry
+from traceless.store.keys import SigningKey
 from traceless.store.ledger import Ledger
 from traceless.store.lock import busy
 from traceless.store.regular import found_at
-from traceless.store.schema import APPLICATION, SCHEMA, VERSION, check_schema
 
-if TYPE_CHECKING:
-    from traceless.store.keys import SigningKey
-
+VERSION = 1
+APPLICATION = 0x74524143
+SCHEMA = (
+    "CREATE TABLE origin (document TEXT NOT NULL)",
+    """CREATE TABLE entries (sequence INTEGER PRIMARY KEY, payload BLOB NOT NULL,
+    signature TEXT NOT NULL)""",
+    """CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL,
+    PRIMARY KEY (level, place)) WITHOUT ROWID""",
+    "CREATE TABLE heads (size INTEGER PRIMARY KEY, note TEXT NOT NULL)",
+    """CREATE TABLE rows (digest BLOB NOT NULL, id BLOB NOT NULL, entry INTEGER NOT NULL,
+    request INTEGER NOT NULL, count INTEGER NOT NULL,
+    PRIMARY KEY (digest, id, entry, request)) WITHOUT ROWID""",
+    "CREATE INDEX waiting ON rows (request) WHERE request > 0",
+    """CREATE TABLE people (name BLOB PRIMARY KEY, id BLOB NOT NULL UNIQUE,
+    rows INTEGER NOT NULL) WITHOUT ROWID""",
+    "CREATE TABLE sums (content BLOB NOT NULL)",
+    """CREATE TABLE requests (key TEXT NOT NULL, sequence INTEGER NOT NULL,
+    PRIMARY KEY (key, sequence)) WITHOUT ROWID""",
+    "CREATE TABLE queue (sequence INTEGER PRIMARY KEY, content BLOB NOT NULL)",
+    *(
+        f"CREATE TRIGGER no_{verb.lower()}_of_{table} BEFORE {verb} ON {table} "
+        f"BEGIN SELECT RAISE(ABORT, '{table} are kept as they are'); END"
+        for table in ("origin", "entries")
+        for verb in ("UPDATE", "DELETE")
+    ),
+)
 _PATIENCE = 30.0  # seconds: others hold SQLite's own locks for moments only
 # fullfsync is for macOS, as in `container.bring_to_disk`; secure_delete overwrites with zeros
 _SET_UP = """
@@ -96,8 +122,14 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
                 f"{path.parent} was written by a newer version of traceless (store format "
                 f"{version}, and this one knows {VERSION}). Install the newer version."
             )
-        check_schema(connection)
-        if _identity(found_at(path)) != _identity(before):
+        strange = _described(connection).items() ^ _expected().items()
+        if strange:
+            names = sorted({str(name) for (name, *_), _ in strange})
+            raise StoreError(
+                "The ledger is damaged: its tables are not those of a store. Added, changed or "
+                f"missing: {', '.join(names[:5])!r}. Restore the store from a backup."
+            )
+        if not os.path.samestat(found_at(path), before):
             raise StoreError(f"{path} was replaced while it was opened. Nothing was changed.")
         yield Ledger(connection)
         if alone and _state(found_at(path)) != _state(before):
@@ -128,7 +160,7 @@ def _how_to_open(path: Path, begin: str) -> tuple[str, bool]:
     log, shared = (_beside(path, end) for end in ("-wal", "-shm"))
     if log.exists() and shared.exists():
         return "mode=ro", False
-    if log.exists() and log.stat().st_size:
+    if not log_is_empty(path):
         raise StoreError(
             f"{log} holds changes that are not in {path.name} yet, and SQLite cannot read it where "
             "nothing can be written. Copy the whole folder to a place that can be written, and "
@@ -141,12 +173,21 @@ def _beside(path: Path, end: str) -> Path:
     return path.with_name(path.name + end)
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
-
-
 def _state(found: os.stat_result) -> tuple[int, ...]:
-    return *_identity(found), found.st_size, found.st_mtime_ns
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@cache
+def _expected() -> Counter[tuple[str | None, ...]]:
+    """What SQLite says of the schema."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript("; ".join(SCHEMA))
+        return _described(connection)
+
+
+def _described(connection: sqlite3.Connection) -> Counter[tuple[str | None, ...]]:
+    """All tables, indexes, triggers and views; a trigger may have the name of a table."""
+    return Counter(connection.execute("SELECT name, type, tbl_name, sql FROM sqlite_master"))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from traceless.store.entries import Entry
 from traceless.store.folder import Folder
 from traceless.store.merkle import Tree
 from traceless.store.opening import log_is_empty, open_ledger
+from traceless.store.people import ids_of, keys_of, names_of
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
 
@@ -163,7 +164,7 @@ class StoreReader:
         """
         with open_ledger(self._folder.ledger) as ledger:
             entry = ledger.last() if sequence is None else ledger.entry(sequence)
-            return Receipt.of(entry, ledger.document, ledger.proof(entry.sequence))
+            return ledger.receipt(entry.sequence)
 
     def find(self, name: str | int) -> Found:
         """How many rows of an id are held and wait, and whether it is on the suppression list.
@@ -177,8 +178,6 @@ class StoreReader:
         -------
         Found
         """
-        from traceless.store.people import keys_of, name_of
-
         with open_ledger(self._folder.ledger) as ledger:
             secret = self._folder.secret(ledger.last())
             if secret is None:
@@ -186,7 +185,7 @@ class StoreReader:
                     "The secret of this store was destroyed, and with it all that could tell ids "
                     "apart."
                 )
-            hashed = name_of(name, keys_of(secret)["id"])
+            (hashed,) = names_of([name], keys_of(secret)["id"])
             return ledger.find(hashed, *self._folder.suppression(ledger.last()).days(hashed))
 
     def known(self, names: Iterable[str]) -> list[str]:
@@ -196,14 +195,12 @@ class StoreReader:
         ----------
         names : iterable of str
         """
-        from traceless.store.people import keys_of, name_of
-
+        names = list(names)
         with open_ledger(self._folder.ledger) as ledger:
             secret = self._folder.secret(ledger.last())
-            key = keys_of(secret)["id"]
-            hashed = {name: name_of(name, key) for name in names} if secret else {}
-            held = ledger.people.ids(hashed.values())
-            return [name for name, one in hashed.items() if one in held]
+            hashed = names_of(names, keys_of(secret)["id"]) if secret else []
+            held = ids_of(ledger.sql, hashed)
+            return [name for name, one in zip(names, hashed, strict=False) if one in held]
 
     def head(self) -> str:
         """A few lines that identify the whole history, to be kept or published elsewhere.

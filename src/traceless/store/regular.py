@@ -21,6 +21,7 @@ _CAREFULLY = sum(
     getattr(os, name, 0)  # Windows has none of them
     for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
 )
+_MEND = "Somebody put it there: restore the store from a backup. Nothing was changed."
 _KINDS = {
     stat.S_IFREG: "a file",
     stat.S_IFLNK: "a symbolic link",
@@ -51,26 +52,26 @@ def found_at(path: Path, *, to_change: bool = False, within: int | None = None) 
     """
     name = path if within is None else path.name
     found = os.stat(name, dir_fd=within, follow_symlinks=False)
-    _check(path, found, to_change)
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreError(f"{path} is {_kind(found)}, and a store has only regular files. {_MEND}")
+    if to_change and found.st_nlink > 1:
+        raise StoreError(
+            f"{path} has {found.st_nlink} names (hard links), so that a change would also change "
+            "a file elsewhere, such as a backup. Replace the folder by a true copy of itself "
+            "(cp -r). Nothing was changed."
+        )
     return found
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY, within: int | None = None) -> int:
     """Open a regular file, as `os.open` does; see `found_at`."""
-    to_change = bool(flags & (os.O_WRONLY | os.O_RDWR))
     try:
-        found_at(path, to_change=to_change, within=within)
+        found_at(path, to_change=bool(flags & (os.O_WRONLY | os.O_RDWR)), within=within)
     except FileNotFoundError:
         if not flags & os.O_CREAT:
             raise
-    name = path if within is None else path.name
-    handle = os.open(name, flags | _CAREFULLY, 0o600, dir_fd=within)
-    try:
-        _check(path, os.fstat(handle), to_change)  # it may have been replaced meanwhile
-    except BaseException:
-        os.close(handle)
-        raise
-    return handle
+    # if it is replaced meanwhile, no link is followed, and no pipe is waited for
+    return os.open(path if within is None else path.name, flags | _CAREFULLY, 0o600, dir_fd=within)
 
 
 def read_regular(path: Path, most: int | None = None, within: int | None = None) -> bytes:
@@ -116,20 +117,6 @@ def open_folder(path: Path) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
-
-
-_MEND = "Somebody put it there: restore the store from a backup. Nothing was changed."
-
-
-def _check(path: Path, found: os.stat_result, to_change: bool) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"{path} is {_kind(found)}, and a store has only regular files. {_MEND}")
-    if to_change and found.st_nlink > 1:
-        raise StoreError(
-            f"{path} has {found.st_nlink} names (hard links), so that a change would also change "
-            "a file elsewhere, such as a backup. Replace the folder by a true copy of itself "
-            "(cp -r). Nothing was changed."
-        )
 
 
 def _kind(found: os.stat_result) -> str:

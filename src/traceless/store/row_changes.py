@@ -1,10 +1,10 @@
-"""Learn, forget and correct rows; a request to forget names rows that the store holds."""
+"""Learn, forget and correct rows, and let requests to forget wait for each other."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from traceless.exceptions import AlreadyLearnedError, NotLearnedError, StoreError
 from traceless.store.change import Change
@@ -12,8 +12,16 @@ from traceless.store.entries import UNDO, Entry
 from traceless.store.people import SIZE
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
-from traceless.store.row_digests import Given, RowBatch, RowDigests, Tally, row_batches
-from traceless.store.row_table import Record, lanes_of, lanes_of_new, lanes_of_pairs
+from traceless.store.row_digests import (
+    Given,
+    RowBatch,
+    RowDigests,
+    Tally,
+    packed,
+    row_batches,
+    unpacked,
+)
+from traceless.store.row_table import Record
 
 _NOBODY = bytes(SIZE)  # an id that nobody has
 _LEAVE_OUT = (
@@ -23,7 +31,7 @@ _SHOWN = 5  # positions of rows that an error names
 
 
 class RowChanges(Change):
-    """Changes of single rows."""
+    """Changes of single rows; a request to forget names rows that the store holds."""
 
     def learn(self, rows: Given, once: bool, again: bool) -> Receipt:
         """Learn rows; `once` refuses those of an earlier change, `again` allows the forgotten."""
@@ -34,14 +42,14 @@ class RowChanges(Change):
         for batch in batches:
             found = self.hasher(batch)
             returned = set() if again else self._not_to_come_back(found.names)
-            ids = self._add(found, found.names)
-            twice = self.ledger.rows.held(found.digests, ids, self._number) if once else set()
-            for place, digest, name, one in zip(
+            ids = self._add(found)
+            twice = self.rows.held(found.digests, ids, self.number) if once else set()
+            for place, pair, name in zip(
                 found.places.tolist() if returned or twice else (),
-                found.digests, found.names, ids, strict=False,
+                zip(found.digests, ids, strict=True), found.names, strict=False,
             ):  # fmt: skip
                 back += [start + place] if name in returned else []
-                held += [start + place] if (digest, one) in twice else []
+                held += [start + place] if pair in twice else []
             start += found.length
             if len(found.places) and not back and not held:
                 X, y, weight = batch[:3]
@@ -61,36 +69,13 @@ class RowChanges(Change):
             )
         return self.finish("learn", request)
 
-    def _not_to_come_back(self, names: list[bytes]) -> set[bytes]:
-        """Those of some names who were forgotten, or all of whose rows wait to be."""
-        if not any(names):
-            return set()
-        people, waiting = self.ledger.people, self.ledger.people.waiting()
-        known, listed = people.ids(names), self.suppression
-        new = set(names) - {b""} - known.keys()
-        wait = {name for name, one in known.items() if people.held(one) == waiting.get(one, 0)}
-        return {name for name in wait if known[name] not in self.people} | {
-            name for name in new if listed.until(name) is not None
-        }
-
-    def _refuse_repeated(self, request: str) -> None:
-        """Raise if an earlier change learned exactly these rows, and was not undone."""
-        undoing, undone = str(self.hasher.request(self.added, Tally())), set[int | None]()
-        for entry in self.ledger.answering(request, undoing):
-            undone.add(entry.undoes)
-            learned = (entry.kind, entry.request) == ("learn", request)
-            if learned and entry.sequence not in undone:
-                raise AlreadyLearnedError(
-                    f"An earlier change ({_named(entry)}) learned exactly these {entry.rows} rows. "
-                    "To learn them twice, use once=False (--again). Nothing was changed."
-                )
-
     def forget(self, rows: Given, whole: bool) -> Receipt | Queued:
         """Forget rows."""
         batches = row_batches(*rows, self.origin)
         if self._known:
             return self._forgotten_before(batches)
-        self._forget(batches, whole)
+        for batch, _ in self._taken(batches, whole):
+            self.model.forget(*batch[:3])
         return self.finish("forget", self._request())
 
     def undo(self, rows: Given) -> Receipt | Queued:
@@ -115,7 +100,8 @@ class RowChanges(Change):
                 f"The last learning ({said}) was one of {last.rows} rows, and these are not they. "
                 "Give the rows as they were learned. Nothing was changed."
             )
-        self._forget(kept, entry=last.sequence)
+        for batch, _ in self._taken(kept, entry=last.sequence):
+            self.model.forget(*batch[:3])
         return self.finish("forget", self._request(), subject=f"{UNDO}{last.sequence}")
 
     def correct(
@@ -126,10 +112,9 @@ class RowChanges(Change):
             return self._rows_again("relabel", [before], [after])
         rows = self.hasher(after)
         back = set() if again or keep_ids else self._not_to_come_back(rows.names)
-        for held in self._taken([before], whole):
-            keep = keep_ids and len(held) > 3
-            self._add(rows, [held[3][i] for i in rows.places.tolist()] if keep else rows.names)
-            self.model.update(add=after[:3], forget=held[:3])
+        for batch, ids in self._taken([before], whole):
+            self._add(rows, ids if keep_ids else None)
+            self.model.update(add=after[:3], forget=batch[:3])
         if back:
             raise AlreadyLearnedError(
                 f"New rows are of {len(back)} ids whose last row was forgotten on request, or "
@@ -137,63 +122,115 @@ class RowChanges(Change):
             )
         return self.finish("relabel", self._request())
 
-    def _rows_again(
-        self, kind: str, removed: Iterable[RowBatch] = (), added: Iterable[RowBatch] = ()
-    ) -> Receipt:
-        """The receipt of a request with these rows that came with this key before."""
-        old, new = self.hasher.tally(removed), self.hasher.tally(added)
-        return self._first_answer(kind, max(old.rows, new.rows), self.hasher.request(old, new))
+    # --- the queue ------------------------------------------------------------------------
+
+    def enqueue(self, rows: Given, whole: bool) -> Receipt | Queued:
+        """Keep rows until they can be forgotten with others; forget all if that is safe now."""
+        batches = row_batches(*rows, self.origin)
+        if self._known:
+            return self._forgotten_before(batches)
+        content = packed([batch for batch, _ in self._taken(batches, whole)])
+        asked, self.removed = self.removed, Tally()
+        if self.hasher.tally(unpacked(content)).in_order() != asked.in_order():
+            raise ValueError(
+                "These labels cannot be kept in the queue as they are. Forget the rows without "
+                "batch=True (--batch). Nothing was changed."
+            )
+        self.rows.put([record._replace(request=self.number) for record in self.records])
+        queued = self.hasher.queued(content, self.rows.waiting(self.number))
+        said = {"rows": asked.rows, "classes": dict(asked.classes), "queued": queued}
+        said |= {"waiting": self.before.waiting + asked.rows}
+        self.ledger.queue.put(self.number, content)
+        self.note("queue", self._request(asked), **said)
+        if self._waiting_rows().are_enough():
+            return self._flush()
+        return Queued.of(self.commit())
+
+    def flush(self, force: bool) -> list[Receipt]:
+        """Forget all rows that wait, if there are enough of them, or by force."""
+        pending = self.ledger.pending()
+        enough = pending and (force or self._waiting_rows().are_enough())
+        return [self._flush()] if enough else []
+
+    def cancel(self, which: int | str) -> Receipt:
+        """Take a request out of the queue, by its number or its key."""
+        found = (entry for entry, _ in self._waiting() if which in (entry.sequence, *entry.keys))
+        entry = next(found, None)
+        if entry is None:
+            waiting = ", ".join(map(str, self.ledger.queue.numbers())) or "none"
+            raise StoreError(
+                f"No request {which!r} waits in the queue. Their numbers: {waiting}. Nothing was "
+                "changed."
+            )
+        taken = self.rows.take_waiting(entry.sequence)
+        self.rows.put([record._replace(request=0) for record in taken])
+        self.ledger.queue.clear(entry.sequence)
+        said = {"keys": entry.keys, "rows": entry.rows, "classes": entry.classes}
+        said |= {"subject": f"entry {entry.sequence}", "waiting": self.before.waiting - entry.rows}
+        self.note("cancel", entry.request, **said)
+        return self.commit()
+
+    def _flush(self) -> Receipt:
+        request_keys, self.asked = list[str](), self.asked._replace(personal=False)
+        with warnings.catch_warnings():  # the queue keeps rows without the names of columns
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            for entry, batches in self._waiting():
+                request_keys += entry.keys
+                self.rows.take_waiting(entry.sequence)
+                for batch in batches:
+                    self.removed.add(self.hasher(batch))
+                    self.model.forget(*batch)
+        self.ledger.queue.clear()
+        return self.finish("forget", self._request(), keys=tuple(request_keys), waiting=0)
+
+    def _waiting(self) -> list[tuple[Entry, list[RowBatch]]]:
+        """The requests that wait, with their rows, which nobody may have exchanged."""
+        ledger = self.ledger
+        entries = [ledger.entry(queued.sequence) for queued in ledger.pending()]
+        checked = ledger.queue.checked
+        return [(entry, checked(entry, self.rows, self.hasher)) for entry in entries]
+
+    def _waiting_rows(self) -> Tally:
+        return self.hasher.tally(batch for _, batches in self._waiting() for batch in batches)
+
+    # --- inside ---------------------------------------------------------------------------
+
+    def _not_to_come_back(self, names: list[bytes]) -> set[bytes]:
+        """Those of some names who were forgotten, or all of whose rows wait to be."""
+        known = self.rows.ids(names)
+        numbers = self.rows.numbers(known.values())
+        wait = {name for name, one in known.items() if len({*numbers[one]}) == 1}
+        return {name for name in wait if not self.rows.learned_now(known[name])} | {
+            name
+            for name in set(names) - {b""} - known.keys()
+            if self.suppression.until(name) is not None
+        }
+
+    def _refuse_repeated(self, request: str) -> None:
+        """Raise if an earlier change learned exactly these rows, and was not undone."""
+        undoing, undone = str(self.hasher.request(self.added, Tally())), set[int | None]()
+        for entry in self.ledger.answering(request, undoing):
+            undone.add(entry.undoes)
+            learned = (entry.kind, entry.request) == ("learn", request)
+            if learned and entry.sequence not in undone:
+                raise AlreadyLearnedError(
+                    f"An earlier change ({_named(entry)}) learned exactly these {entry.rows} rows. "
+                    "To learn them twice, use once=False (--again). Nothing was changed."
+                )
 
     def _forgotten_before(self, batches: Iterable[RowBatch]) -> Receipt | Queued:
         """The answer to a request to forget these rows that came before, and may still wait."""
         answer = self._rows_again("forget", removed=batches)
-        if answer.kind != "queue":
-            return answer
-        pending = self.ledger.pending(replayed=True)
-        return next(queued for queued in pending if queued.sequence == answer.sequence)
+        return Queued.of(answer, replayed=True) if answer.kind == "queue" else answer
 
-    def _add(self, rows: RowDigests, names: list[bytes]) -> list[bytes]:
-        """Count rows as learned, under the ids of these names; returns the ids."""
-        held = self._ids(names)
-        self.ledger.rows.add(rows.digests, held, self._number)
-        self.records_sum += lanes_of_new(rows.digests, held, self._number)
-        self.people.update(filter(None, held))
+    def _add(self, rows: RowDigests, ids: list[bytes] | None = None) -> list[bytes]:
+        """Count rows as learned, under these ids or those of their names; returns the ids."""
+        if ids is None:
+            known = {b"": b"", **self.rows.ids(rows.names, new=True)} if any(rows.names) else {}
+            ids = [known[name] for name in rows.names] if known else rows.names
+        self.rows.add(rows.digests, ids, self.number)
         self.added.add(rows)
-        return held
-
-    def _ids(self, names: list[bytes]) -> list[bytes]:
-        """The ids of names, which get new ones if they have none."""
-        people = self.ledger.people
-        if not any(names):
-            return names
-        ids = people.ids(names)
-        new = people.add(set(names) - ids.keys())
-        ids |= new | {b"": b""}
-        self.records_sum += lanes_of_pairs(new.items())
-        return [ids[name] for name in names]
-
-    def _take(
-        self, digests: list[bytes], names: list[bytes], request: int = 0, entry: int | None = None
-    ) -> tuple[list[int], list[Record], list[bytes]]:
-        """Take rows: the positions of those that are not there, and the others with their ids."""
-        known = {b"": b"", **(self.ledger.people.ids(names) if any(names) else {})}
-        ids = [known.get(name, _NOBODY) for name in names]
-        missed, taken, held = self.ledger.rows.take(digests, ids, request, entry)
-        self.records_sum -= lanes_of(taken)
-        self.people.subtract(filter(None, held))
-        return missed, taken, held
-
-    def _put(self, records: list[Record]) -> None:
-        """Hold records again that were taken, for another request."""
-        self.ledger.rows.put(records)
-        self.records_sum += lanes_of(records)
-        self.people.update(record.id for record in records if record.id)
-
-    def _forget(
-        self, batches: Iterable[RowBatch], whole: bool = False, entry: int | None = None
-    ) -> None:
-        for held in self._taken(batches, whole, entry=entry):
-            self.model.forget(*held[:3])
+        return ids
 
     def _request(self, asked: Tally | None = None) -> str | None:
         """The hash of a request for these rows; raises if there are none."""
@@ -202,18 +239,20 @@ class RowChanges(Change):
             raise ValueError("There are no rows, or all have weight zero. Nothing was changed.")
         return self.hasher.request(removed, added)
 
-    def _taken(
-        self,
-        batches: Iterable[RowBatch],
-        whole: bool = False,
-        into: Tally | None = None,
-        request: int = 0,
-        entry: int | None = None,
-    ) -> Iterator[RowBatch]:
-        """Take the rows of batches, and yield each batch; raises if a row is not held.
+    def _take(
+        self, digests: list[bytes], names: list[bytes], entry: int | None = None
+    ) -> tuple[list[int], list[Record], list[bytes]]:
+        """Take rows of these names: see `RowTable.take`."""
+        known = {b"": b"", **(self.rows.ids(names) if any(names) else {})}
+        return self.rows.take(digests, [known.get(name, _NOBODY) for name in names], entry)
 
-        They are counted as removed, or into the tally given. Rows that wait are those of `request`;
-        only rows of `entry` are taken, if it is given.
+    def _taken(
+        self, batches: Iterable[RowBatch], whole: bool = False, entry: int | None = None
+    ) -> Iterator[tuple[RowBatch, list[bytes]]]:
+        """Take the rows of batches; yields each batch, and the ids of its rows of positive weight.
+
+        Raises if a row is not held, or with `entry` if that did not learn it. They are counted as
+        removed, and `records` are those of all of them.
         """
         if self.secret is None:
             raise StoreError(
@@ -221,8 +260,7 @@ class RowChanges(Change):
                 "only whole slices can be forgotten (a Knowledge, or the file of a model), and not "
                 "rows. Nothing was changed."
             )
-        tally = self.removed if into is None else into
-        start, reserved, missing, ids = 0, 0, [], Counter[bytes]()
+        start, reserved, missing, ids = 0, 0, list[int](), Counter[bytes]()
         self.records = list[Record]()
         for batch in batches:
             rows = self.hasher(batch)
@@ -232,17 +270,17 @@ class RowChanges(Change):
                     f"X has {rows.width} features, but the model of this store has {ours}. Nothing "
                     "was changed."
                 )
-            lost, taken, held = self._take(rows.digests, rows.names, request, entry)
+            lost, taken, held = self._take(rows.digests, rows.names, entry)
             if lost:
                 missing += [start + int(rows.places[i]) for i in lost]
-                reserved += self.ledger.rows.count_waiting(rows.digests[i] for i in lost)
+                reserved += self.rows.count_waiting(rows.digests[i] for i in lost)
             self.records += taken
             if rows.digests and not missing:
-                yield (*batch[:3], rows.spread(held)) if any(held) else batch[:3]
+                yield batch, held
             ids.update(held)
-            tally.add(rows)
-            if self.asked.personal and len(batch) > 3:
-                given = [None] * rows.length if batch[3] is None else list(batch[3])
+            self.removed.add(rows)
+            if self.asked.personal and len(batch) > 3 and batch[3] is not None:
+                given = list(batch[3])
                 named = (given[i] for i in rows.places.tolist())
                 self.persons.update(str(one) for one in named if one not in (None, ""))
             start += rows.length
@@ -258,9 +296,8 @@ class RowChanges(Change):
                 "whole=True (--whole) asks that all rows of the ids given go, and some rows have "
                 "no id. Give one for each row. Nothing was changed."
             )
-        waiting = self.ledger.people.waiting()
-        before = {one: self.ledger.people.held(one) for one in ids}
-        left = [held - waiting.get(one, 0) - ids[one] for one, held in before.items()]
+        numbers = self.rows.numbers(ids)
+        left = [held - waiting - ids[one] for one, (held, waiting) in numbers.items()]
         if any(left):
             raise NotLearnedError(
                 f"{sum(left)} more rows of {sum(map(bool, left))} of these {len(left)} ids are "
@@ -289,9 +326,5 @@ def _named(entry: Entry) -> str:
 
 
 def _places(numbers: list[int]) -> str:
-    return f"number {_some(numbers)} (counted from 0)"
-
-
-def _some(items: list[Any]) -> str:
-    """The first of several things."""
-    return ", ".join(map(str, items[:_SHOWN])) + (", …" if len(items) > _SHOWN else "")
+    more = ", …" if len(numbers) > _SHOWN else ""
+    return f"number {', '.join(map(str, numbers[:_SHOWN]))}{more} (counted from 0)"

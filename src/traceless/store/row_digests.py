@@ -11,14 +11,18 @@ derived from the secret.
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from struct import pack
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
@@ -27,8 +31,9 @@ from traceless.features.grid import dense_rows
 from traceless.files.hashing import blake3, hashes
 from traceless.knowledge.responses import Classes
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.store.people import SIZE, HeldId, keys_of, name_of
+from traceless.store.people import SIZE, keys_of, names_of
 from traceless.store.queue import SAFE_ROWS
+from traceless.store.row_table import Record
 
 _CHUNK = 2**14  # rows made dense at a time
 
@@ -65,13 +70,6 @@ class RowDigests:
     length: int
     width: int
 
-    def spread(self, ids: list[bytes]) -> list[bytes]:
-        """Ids of the rows with positive weight as ids of all rows of the batch."""
-        found = [b""] * self.length
-        for place, one in zip(self.places.tolist(), ids, strict=True):
-            found[place] = HeldId(one)
-        return found
-
 
 @dataclass(frozen=True)
 class RowHasher:
@@ -89,12 +87,18 @@ class RowHasher:
 
     @classmethod
     def of(cls, secret: bytes | None, origin: Mapping[str, Any]) -> Self:
-        """The hasher of a store with this description."""
-        return cls(secret, origin["task"] == "classification")
+        """The hasher of a store with this description; raises if that has another secret."""
+        hasher = cls(secret, origin["task"] == "classification")
+        if secret is not None and hasher.request("secret") != origin["secret"]:
+            raise StoreError(
+                "The store is damaged: its secret is not the one it was made with. Restore the "
+                "secret from a backup."
+            )
+        return hasher
 
     def __call__(self, batch: RowBatch) -> RowDigests:
         """Check a batch of rows and compute its digests."""
-        X, y, weight, ids = batch if len(batch) == 4 else (*batch, None)
+        X, y, weight, ids = (*batch, None)[:4]
         X = check_array(
             X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0
         )
@@ -140,9 +144,9 @@ class RowHasher:
             tally.add(self(batch))
         return tally
 
-    def name_of(self, given: Any) -> bytes:
-        """The keyed hash of an id (`people.name_of`)."""
-        return name_of(given, self._keys["id"])
+    def names(self, ids: Iterable[Any]) -> list[bytes]:
+        """The keyed hashes of ids (`people.names_of`)."""
+        return names_of(ids, self._keys["id"])
 
     def _names(self, ids: Any, n: int, places: NDArray[np.intp]) -> list[bytes]:
         """The names of the ids of rows with positive weight."""
@@ -155,18 +159,7 @@ class RowHasher:
                 f"ids must be one for each of the {n} rows, got {len(ids)}. Nothing was changed."
             )
         every = list(ids)  # a Series would count by its index
-        given = [every[i] for i in places.tolist()]
-        try:
-            kinds = list({(type(one), one) for one in given})  # 1, 1.0 and True are equal
-        except TypeError:  # a list, say
-            return [self.name_of(one) for one in given]
-        if {kind for kind, _ in kinds} <= {str, int}:  # many at once
-            texts = (str(one).encode() for _, one in kinds)
-            named = dict(zip(kinds, hashes(texts, self._keys["id"], SIZE), strict=True))
-            named[str, ""] = b""
-        else:
-            named = {(kind, one): self.name_of(one) for kind, one in kinds}
-        return [named[type(one), one] for one in given]
+        return self.names(every[i] for i in places.tolist())
 
     def request(self, *what: Tally | str) -> str | None:
         """Keyed hash by which a request is recognised; None without a secret.
@@ -178,17 +171,10 @@ class RowHasher:
         parts = [one.encode() if isinstance(one, str) else one.in_order() for one in what]
         return self._keyed("request", b"".join(b"%d " % len(p) + p for p in parts)).hex()
 
-    def queued(self, content: bytes) -> str:
-        """Keyed hash of the rows that wait, in the bytes in which they are kept."""
-        return self._keyed("queue", content, 32).hex()
-
-    def check_secret(self, expected: str) -> None:
-        """Raise if the secret is not the one with this hash, with which the store was made."""
-        if self.secret is not None and self.request("secret") != expected:
-            raise StoreError(
-                "The store is damaged: its secret is not the one it was made with. Restore the "
-                "secret from a backup."
-            )
+    def queued(self, content: bytes, records: Iterable[Record]) -> str:
+        """Keyed hash of rows that wait: the bytes in which they are kept, and their records."""
+        each = (pack("<16s16sq", *record[:3]) for record in records)
+        return self._keyed("queue", b"".join([*each, content]), 32).hex()
 
     @cached_property
     def _keys(self) -> dict[str, bytes]:
@@ -246,6 +232,39 @@ def row_batches(
                 f"{type(batch).__name__}. Nothing was changed."
             )
         yield tuple(batch) if len(batch) > 2 else (*batch, None)
+
+
+def packed(batches: list[RowBatch]) -> bytes:
+    """The rows with positive weight of batches, as bytes."""
+    file, each = io.BytesIO(), enumerate(map(_plain_arrays, batches))
+    arrays = {f"{i}{k}": a for i, b in each for k, a in zip("Xyw", b, strict=True)}
+    np.savez(file, **arrays, allow_pickle=False)
+    return file.getvalue()
+
+
+def unpacked(content: Any) -> Iterator[RowBatch]:
+    """The inverse of `packed`; raises `StoreError` for other bytes."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            if any(info.compress_type != zipfile.ZIP_STORED for info in arrays.zip.infolist()):
+                raise ValueError("they are compressed")
+            for i in range(len(arrays.files) // 3):
+                yield arrays[f"{i}X"], arrays[f"{i}y"], arrays[f"{i}w"]
+    except (ValueError, TypeError, LookupError, OSError, MemoryError, zipfile.BadZipFile) as error:
+        raise StoreError(f"The ledger is damaged: rows that wait ({error}).") from None
+
+
+def _plain_arrays(batch: RowBatch) -> RowBatch:
+    """Rows with positive weight as arrays that NumPy can save."""
+    X, y, weight = batch[:3]
+    y = np.asarray(y)
+    if y.dtype == object:
+        y = np.array(y.tolist())
+    given = np.asarray(1.0 if weight is None else weight, dtype=np.float64)
+    weights = np.broadcast_to(given, len(y))
+    kept = weights > 0
+    X = np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
+    return X[kept], y[kept], weights[kept]
 
 
 @dataclass

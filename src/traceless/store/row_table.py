@@ -1,11 +1,15 @@
-"""The table of the rows held: what each record of it is, and the multiset hash over all of them.
+"""The rows held and the people they are of, with one multiset hash over the records of both.
 
     record = digest, id, entry, request       and how often it is held
-    Σ h(record)  mod 2^16 in 1024 lanes        h: 2048 bytes of BLAKE3 (LtHash, as `fingerprint`)
+    person = name, id                         the keyed hash of an id that a user gave, and
+                                              16 random bytes that go with its last row
+    Σ h(record) + Σ h(person)  mod 2^16 in 1024 lanes   h: 2048 bytes of BLAKE3 (LtHash)
 
-`id` stands for the person that the row is about, if any (`people`), `entry` is the number of the
-change that learned it, and `request` of that in which a request for it came that waits in the
-queue, or 0. Rows that wait are still held; no other request can take them.
+`id` stands in the table of rows for the person that a row is about, if any. So a copy of the folder
+tells of somebody only while rows of theirs are held; what remains in the record are hashes over
+random bytes that nobody has any more. `entry` is the number of the change that learned the row, and
+`request` that of the entry in which a request for it came that waits in the queue, or 0. Rows that
+wait are still held; no other request can take them.
 
 A request to forget names a row by digest and id: then only a row of that person is taken. Or it
 names the digest alone: then any row with that digest, that of the smallest id first (no id is the
@@ -18,9 +22,10 @@ more than 200 bits, while no record is held tens of thousands of times (see `fin
 from __future__ import annotations
 
 import hashlib
+import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice, starmap
+from functools import partial
 from sqlite3 import Connection
 from struct import pack
 from typing import Any, NamedTuple
@@ -29,12 +34,17 @@ import numpy as np
 
 from traceless.exceptions import StoreError
 from traceless.knowledge.fingerprint import LANES, Lanes, from_bytes, hashed, to_bytes
-from traceless.store.people import SIZE
+from traceless.store.people import SIZE, ids_of, numbers_of
 
 _CHUNK = 2**14  # rows in one statement
 _KEY = hashlib.sha256(b"traceless records 1").digest()
 _ADD = "ON CONFLICT DO UPDATE SET count = count + excluded.count"
-_THIS = "digest = ? AND id = ? AND entry = ? AND request = ?"
+_IMPOSSIBLE = f"""SELECT 1 FROM rows WHERE typeof(digest) <> 'blob' OR length(digest) <> {SIZE}
+    OR typeof(id) <> 'blob' OR length(id) NOT IN (0, {SIZE}) OR typeof(entry) <> 'integer'
+    OR typeof(request) <> 'integer' OR typeof(count) <> 'integer'
+    OR entry < 1 OR request < 0 OR count < 1
+    UNION ALL SELECT 1 FROM people WHERE typeof(name) <> 'blob' OR length(name) <> {SIZE}
+    OR typeof(id) <> 'blob' OR length(id) <> {SIZE}"""
 
 
 class Record(NamedTuple):
@@ -44,25 +54,6 @@ class Record(NamedTuple):
     id: bytes
     entry: int
     request: int = 0
-
-
-def lanes_of(records: Iterable[Record], counts: Sequence[int] | None = None) -> Lanes:
-    """The sum of the hashes of records."""
-    return hashed([d + one + pack("<qq", *numbers) for d, one, *numbers in records], _KEY, counts)
-
-
-def lanes_of_new(digests: list[bytes], ids: list[bytes], entry: int) -> Lanes:
-    """The lanes of rows that an entry learns."""
-    end = pack("<qq", entry, 0)
-    items = [digest + end for digest in digests]
-    if any(ids):
-        items = [digest + one + end for digest, one in zip(digests, ids, strict=True)]
-    return hashed(items, _KEY)
-
-
-def lanes_of_pairs(pairs: Iterable[tuple[bytes, bytes]]) -> Lanes:
-    """The sum of the hashes of the records of people: the keyed hash of an id, and what it has."""
-    return hashed([name + one + b"person" for name, one in pairs], _KEY)
 
 
 def no_lanes() -> Lanes:
@@ -75,63 +66,83 @@ def lanes_text(lanes: Lanes) -> str:
     return hashlib.sha256(to_bytes(lanes)).hexdigest()
 
 
-@dataclass(frozen=True)
 class RowTable:
-    """The rows held, in a transaction of the ledger."""
+    """The rows held, in a transaction of the ledger; what it changes, it changes in the sum too.
 
-    _sql: Connection
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._sql = connection
+        self._lanes = no_lanes()  # change in the sum
+        self._numbers = Counter[bytes]()  # change in the number of rows of each id
+        self._cleared = False
+
+    # --- rows -----------------------------------------------------------------------------
 
     def add(self, digests: list[bytes], ids: list[bytes], entry: int) -> None:
-        """Count rows that an entry learns."""
+        """Count rows that an entry learns, each under an id or none."""
         for size, texts in _by_size(digests, ids):
             insert = f"INSERT INTO rows {_each(size)}, {int(entry)}, 0, 1 FROM places WHERE true"
-            self._in_chunks(f"{insert} {_ADD}", texts)
+            for _ in self._each_chunk(f"{insert} {_ADD}", texts):
+                pass
+        end = pack("<qq", entry, 0)
+        self._lanes += hashed([d + one + end for d, one in zip(digests, ids, strict=True)], _KEY)
+        self._numbers.update(filter(None, ids))
 
-    def put(self, records: Iterable[Record], counts: Iterable[int] | None = None) -> None:
-        """Count rows, each by itself."""
-        records = list(records)
-        each = zip(records, counts or [1] * len(records), strict=True)
-        rows = [(*record, count) for record, count in each]
+    def put(self, records: Sequence[Record], counts: Sequence[int] | None = None) -> None:
+        """Count records, each so often."""
+        counts = [1] * len(records) if counts is None else counts
+        rows = [(*record, count) for record, count in zip(records, counts, strict=True)]
         self._sql.executemany(f"INSERT INTO rows VALUES (?, ?, ?, ?, ?) {_ADD}", rows)
+        self._count(records, counts)
 
     def take(
-        self, digests: list[bytes], ids: list[bytes], request: int = 0, entry: int | None = None
+        self, digests: list[bytes], ids: list[bytes], entry: int | None = None
     ) -> tuple[list[int], list[Record], list[bytes]]:
-        """Remove rows of a request that waits, or of none: positions of those that are not there.
+        """Remove rows that do not wait: positions of those that are not there.
 
-        Returns also the records of the others, and in the order of the rows the ids of these.
+        Returns also the records of the others, and in the order of the rows their ids. Only rows
+        of `entry` are taken, if it is given.
         """
-        wanted = list(zip(digests, ids, strict=True))
-        if len(set(wanted)) == len(wanted):
-            self._sql.execute("SAVEPOINT at_once")
-            found = self._delete_many(digests, ids, request, entry)
-            if len(wanted) == len(found) == len({(digest, one) for digest, one, *_ in found}):
-                self._sql.execute("RELEASE at_once")
-                return [], found, ids
+        self._sql.execute("SAVEPOINT at_once")
+        taken = self._take_many(digests, ids, entry)
+        if len(digests) == len(taken) == len({(digest, one) for digest, one, *_ in taken}):
+            missed, held = list[int](), ids
+        else:
             self._sql.execute("ROLLBACK TO at_once")  # held twice, or not, or under another id
-            self._sql.execute("RELEASE at_once")
-        missed, taken = [], []
-        for i, (digest, one) in enumerate(wanted):
-            record = self._take_one(digest, one, request, entry)
-            if record is None:
-                missed.append(i)
-            else:
-                taken.append(record)
-        return missed, taken, [record.id for record in taken]
+            wanted = zip(digests, ids, strict=True)
+            each = [self._take_one(digest, one, entry) for digest, one in wanted]
+            missed = [i for i, record in enumerate(each) if record is None]
+            taken = [record for record in each if record is not None]
+            held = [record.id for record in taken]
+        self._sql.execute("RELEASE at_once")
+        self._count(taken, [-1] * len(taken))
+        return missed, taken, held
+
+    def waiting(self, request: int) -> list[Record]:
+        """The records of a request that waits, in the order of the table."""
+        query = "SELECT * FROM rows WHERE request = ? ORDER BY digest, id, entry"
+        rows = self._sql.execute(query, (request,)).fetchall()
+        return [Record(*record) for *record, count in rows for _ in range(count)]
+
+    def take_waiting(self, request: int) -> list[Record]:
+        """Remove the rows of a request that waits."""
+        taken = self.waiting(request)
+        self._sql.execute("DELETE FROM rows WHERE request = ?", (request,))
+        self._count(taken, [-1] * len(taken))
+        return taken
 
     def held(self, digests: list[bytes], ids: list[bytes], before: int) -> set[tuple[bytes, bytes]]:
-        """Digest and id of those rows that have an id, and were learned before an entry."""
+        """Digest and id of those rows that were learned before an entry, under the same id."""
         query = f"SELECT digest, id FROM rows WHERE entry < {int(before)} AND (digest, id) IN"
         found = set[tuple[bytes, bytes]]()
-        for size, texts in _by_size(digests, ids) if any(ids) else ():
+        for size, texts in _by_size(digests, ids)[1:]:
             for rows in self._each_chunk(f"{query} ({_each(size)} FROM places)", texts):
-                found.update(row for row in rows if row[1])
+                found.update(rows)
         return found
-
-    def clear(self) -> None:
-        """Delete all rows and people."""
-        self._sql.execute("DELETE FROM rows")
-        self._sql.execute("DELETE FROM people")
 
     def count_waiting(self, digests: Iterable[bytes]) -> int:
         """How many of these digests wait in the queue."""
@@ -145,21 +156,59 @@ class RowTable:
             "GROUP BY 1, 2 ORDER BY 1, 2"
         )
 
+    def clear(self) -> None:
+        """Delete all rows and people."""
+        for table in ("rows", "people", "sums"):
+            self._sql.execute(f"DELETE FROM {table}")
+        self._lanes, self._cleared = no_lanes(), True
+        self._numbers.clear()
+
+    # --- people ---------------------------------------------------------------------------
+
+    def ids(self, names: Iterable[bytes], new: bool = False) -> dict[bytes, bytes]:
+        """The ids of names that are known; with `new` others get one."""
+        found = ids_of(self._sql, names)
+        if new:
+            left = list(set(names) - {b""} - found.keys())
+            salt = os.urandom(SIZE * len(left))
+            made = {name: salt[SIZE * i : SIZE * (i + 1)] for i, name in enumerate(left)}
+            self._sql.executemany("INSERT INTO people VALUES (?, ?, 0)", made.items())
+            self._lanes += _lanes_of_people(made.items())
+            found |= made
+        return found
+
+    def numbers(self, ids: Iterable[bytes]) -> dict[bytes, tuple[int, int]]:
+        """How many rows of each id are held, before this change, and how many of them wait."""
+        return numbers_of(self._sql, ids)
+
+    def learned_now(self, one: bytes) -> bool:
+        """Whether this change has learned rows of an id."""
+        return one in self._numbers
+
+    def settle(self) -> list[bytes]:
+        """Settle the numbers of rows of people; returns the names of those whose last is gone."""
+        moved = [(n, one) for one, n in self._numbers.items() if n]
+        self._sql.executemany("UPDATE people SET rows = rows + ? WHERE id = ?", moved)
+        query = "DELETE FROM people WHERE id = ? AND rows = 0 RETURNING name, id"
+        fewer = [(one,) for one, n in self._numbers.items() if n <= 0]
+        gone = [row for one in fewer for row in self._sql.execute(query, one).fetchall()]
+        self._lanes -= _lanes_of_people(gone)
+        self._numbers.clear()
+        return [name for name, _ in gone]
+
     # --- the hash -------------------------------------------------------------------------
 
     def totals(self) -> tuple[int, Lanes]:
         """Number of rows, and the lanes of all records; raises if one is impossible."""
+        if self._sql.execute(_IMPOSSIBLE).fetchone():
+            raise StoreError("there is a row, or a person, that no change could leave")
         rows, lanes = 0, no_lanes()
-        for some in chunks(self._sql.execute("SELECT * FROM rows")):
-            for row in some:
-                _check_row(*row)
+        for some in self._chunks("SELECT * FROM rows"):
             counts = [row[-1] for row in some]
-            lanes += lanes_of((Record(*row[:-1]) for row in some), counts)
+            lanes += _lanes_of([Record(*row[:-1]) for row in some], counts)
             rows += sum(counts)
-        for pairs in chunks(self._sql.execute("SELECT name, id FROM people")):
-            if any(len(name) != SIZE or len(one) != SIZE for name, one in pairs):
-                raise StoreError("a person that no change could leave")
-            lanes += lanes_of_pairs(pairs)
+        for pairs in self._chunks("SELECT name, id FROM people"):
+            lanes += _lanes_of_people(pairs)
         query = "SELECT id, sum(count) FROM rows WHERE id <> x'' GROUP BY id"
         people = dict(self._sql.execute("SELECT id, rows FROM people"))
         if people != dict(self._sql.execute(query)):
@@ -171,28 +220,54 @@ class RowTable:
         found = self._sql.execute("SELECT content FROM sums").fetchone()
         return no_lanes() if found is None else from_bytes(found[0])
 
-    def keep_lanes(self, lanes: Lanes) -> None:
-        """Keep the lanes of all records for the next change."""
+    def keep_lanes(self, before: str | None) -> str:
+        """Keep the lanes of all records, whose hash was `before`, for the next change.
+
+        Returns their hash.
+        """
+        kept = self.kept_lanes()
+        if not self._cleared and lanes_text(kept) != before:
+            raise StoreError(
+                "The ledger is damaged: the sum over the rows held is not that of the latest "
+                "entry. Restore the store from a backup. Nothing was changed."
+            )
+        lanes, self._lanes = kept + self._lanes, no_lanes()
         self._sql.execute("DELETE FROM sums")
         self._sql.execute("INSERT INTO sums VALUES (?)", (to_bytes(lanes),))
+        return lanes_text(lanes)
 
     # --- inside ---------------------------------------------------------------------------
 
-    def _delete_many(
-        self, digests: list[bytes], ids: list[bytes], request: int, entry: int | None
-    ) -> list[Record]:
+    def _count(self, records: Sequence[Record], counts: Sequence[int]) -> None:
+        """Add records to the sum, and to the numbers of people."""
+        self._lanes += _lanes_of(records, counts)
+        for record, n in zip(records, counts, strict=True):
+            if record.id:
+                self._numbers[record.id] += n
+
+    def _take_many(self, digests: list[bytes], ids: list[bytes], entry: int | None) -> list[Record]:
         """Delete the rows that are held once."""
-        of = "" if entry is None else f" AND entry = {entry}"
-        delete = f"DELETE FROM rows WHERE count = 1 AND request = {request}{of} AND (digest, id) IN"
+        of = "" if entry is None else f" AND entry = {int(entry)}"
+        delete = f"DELETE FROM rows WHERE count = 1 AND request = 0{of} AND (digest, id) IN"
         back, found = "RETURNING digest, id, entry, request", list[Record]()
         for size, texts in _by_size(digests, ids):
             for rows in self._each_chunk(f"{delete} ({_each(size)} FROM places) {back}", texts):
-                found += starmap(Record, rows)
+                found += map(Record._make, rows)
         return found
 
-    def _in_chunks(self, statement: str, texts: list[bytes]) -> None:
-        for _ in self._each_chunk(statement, texts):
-            pass
+    def _take_one(self, digest: bytes, one: bytes, entry: int | None) -> Record | None:
+        query = """SELECT digest, id, entry, request FROM rows WHERE digest = ?1 AND request = 0
+            AND (?2 = x'' OR id = ?2) AND (?3 IS NULL OR entry = ?3) ORDER BY id, entry LIMIT 1"""
+        found = self._sql.execute(query, (digest, one, entry)).fetchone()
+        if found is None:
+            return None
+        this = "digest = ? AND id = ? AND entry = ? AND request = ?"
+        self._sql.execute(f"UPDATE rows SET count = count - 1 WHERE {this}", found)
+        self._sql.execute(f"DELETE FROM rows WHERE {this} AND count = 0", found)
+        return Record(*found)
+
+    def _chunks(self, query: str) -> Iterator[list[Any]]:
+        return iter(partial(self._sql.execute(query).fetchmany, _CHUNK), [])
 
     def _each_chunk(self, statement: str, texts: list[bytes]) -> Iterator[list[Any]]:
         """Pass many rows as one text, in the order of the table: faster than single rows."""
@@ -203,27 +278,13 @@ class RowTable:
                 text = ordered[i : i + _CHUNK].tobytes()
                 yield self._sql.execute(statement, {"text": text}).fetchall()
 
-    def _take_one(
-        self, digest: bytes, one: bytes, request: int, entry: int | None
-    ) -> Record | None:
-        # what waits is kept with the id that it is held under, which may be none
-        exact = one or request
-        row, given = ("digest = ? AND id = ?", [digest, one]) if exact else ("digest = ?", [digest])
-        row += "" if entry is None else f" AND entry = {entry}"
-        query = f"SELECT digest, id, entry, request FROM rows WHERE {row} AND request = {request}"
-        found = self._sql.execute(f"{query} ORDER BY id, entry LIMIT 1", given).fetchone()
-        if found is None:
-            return None
-        self._sql.execute(f"UPDATE rows SET count = count - 1 WHERE {_THIS}", found)
-        self._sql.execute(f"DELETE FROM rows WHERE {_THIS} AND count = 0", found)
-        return Record(*found)
+
+def _lanes_of(records: Sequence[Record], counts: Sequence[int] | None = None) -> Lanes:
+    return hashed([d + one + pack("<qq", *numbers) for d, one, *numbers in records], _KEY, counts)
 
 
-def chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    """Rows in lists of a moderate length."""
-    left = iter(rows)
-    while some := list(islice(left, _CHUNK)):
-        yield some
+def _lanes_of_people(pairs: Iterable[tuple[bytes, bytes]]) -> Lanes:
+    return hashed([name + one + b"person" for name, one in pairs], _KEY)
 
 
 def _each(n: int) -> str:
@@ -240,13 +301,3 @@ def _by_size(digests: list[bytes], ids: list[bytes]) -> list[tuple[int, list[byt
         return [(SIZE, digests)]
     joined = [digest + one for digest, one in zip(digests, ids, strict=True)]
     return [(n, [text for text in joined if len(text) == n]) for n in (SIZE, 2 * SIZE)]
-
-
-def _check_row(digest: bytes, one: bytes, entry: int, request: int, count: int) -> None:
-    """Raise if no change could have left such a row."""
-    texts = type(digest) is type(one) is bytes and len(digest) == SIZE and len(one) in (0, SIZE)
-    numbers = {type(entry), type(request), type(count)} == {int}
-    if not (texts and numbers and entry > 0 and request >= 0 and count > 0):
-        raise StoreError(
-            f"a row that no change could leave: {digest!r}, {one!r}, {entry}, {request}, {count}"
-        )

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from traceless.store.entries import check_text
-from traceless.store.lock import write_lock
-from traceless.store.opening import open_ledger
 from traceless.store.queue import Queued
 from traceless.store.reading import StoreReader
 from traceless.store.receipts import Receipt
@@ -444,14 +442,9 @@ class Store(StoreReader):
         from traceless.store.change import Asked
         from traceless.store.writer import Writer
 
-        folder, patience = self._folder, max(self._wait, 1.0)
-        with write_lock(folder.lock, self._wait, folder.permissions(), dry_run):
-            folder.sweep()
-            with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
-                cached, self._cache = self._cache, None  # under the lock: threads may share a store
-                asked = Asked(key, dry_run, self._signing_key, personal)
-                writer = Writer(folder, ledger, asked, cached)
-                self._about = writer.origin["about"]
-                yield writer
-                self._cache = writer.cached
-                writer.tidy()
+        asked = Asked(key, dry_run, self._signing_key, personal, self._wait)
+        with Writer.writing(self._folder, asked) as writer:  # threads may share a store
+            writer.cached, self._cache = self._cache, None
+            self._about = writer.origin["about"]
+            yield writer
+            self._cache = writer.cached

@@ -16,14 +16,14 @@ from traceless.files import saving
 from traceless.knowledge.fingerprint import to_bytes
 from traceless.store import chain
 from traceless.store.chain import Chain, require
-from traceless.store.entries import Entry, ModelState
+from traceless.store.entries import Entry, ModelState, hash_of
 from traceless.store.folder import Folder
 from traceless.store.kept import Kept, check_continued, public_key_of
 from traceless.store.ledger import Ledger
 from traceless.store.lock import no_writer
 from traceless.store.opening import log_is_empty, open_ledger
-from traceless.store.receipts import Receipt
-from traceless.store.row_digests import Given, RowBatch, RowHasher, row_batches
+from traceless.store.receipts import PersonalReceipt, Receipt
+from traceless.store.row_digests import Given, RowBatch, RowHasher, Tally, row_batches
 from traceless.store.row_table import lanes_text, no_lanes
 
 _CHECKS = (
@@ -32,7 +32,6 @@ _CHECKS = (
 )
 # errors that a forged value may lead to: they are reported as damage
 _DAMAGES = ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError
-_NOTHING = Kept()
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Verification:
 
 
 def verify_receipt(
-    receipt: Receipt,
+    receipt: Receipt | PersonalReceipt,
     X: Any = None,
     y: Any = None,
     sample_weight: Any = None,
@@ -108,27 +107,25 @@ def verify_receipt(
     -------
     Verification
     """
-    ok = receipt.check()
-    by = f"it is in the log of its store; signed with the key {receipt.signer}"
-    said = by if ok else "it was changed after it was written, or is not signed"
+    said = f"it is in the log of its store; signed with the key {receipt.signer}"
+    if not (ok := receipt.check()):
+        said = "it was changed after it was written, or is not signed"
     found = [Check("receipt", ok, said)]
     if head is not None:
         found.append(_check("kept head", partial(check_continued, receipt, head, consistency)))
-        ok = ok and found[-1].ok
     if public_key is not None:
         key = public_key_of(public_key)
         same = receipt.signer == key
-        ok = ok and same
-        by = f"it is {'' if same else 'not '}signed with {key[:16]}…"
-        found.append(Check("signer", same, by))
-    if X is not None and ok:  # who cannot sign it does not say what is fitted here
+        said = f"it is {'' if same else 'not '}signed with {key[:16]}…"
+        found.append(Check("signer", same, said))
+    # or a stranger, without the right key, would say what is fitted here
+    if isinstance(receipt, Receipt) and X is not None and all(check.ok for check in found):
         batches = row_batches(X, y, sample_weight, None, receipt.store)
-        model = _fit_from_scratch(receipt.store, batches)
-        found += _compare(model, receipt, "model")
+        found += _compare(_fit_from_scratch(receipt.store, batches), receipt, "model")
     return Verification(tuple(found))
 
 
-def verify(folder: Folder, rows: Given | None, kept: Kept = _NOTHING) -> Verification:
+def verify(folder: Folder, rows: Given | None, kept: Kept) -> Verification:
     """Check a store, also against what was kept; with rows, also fit its model from scratch."""
     kept.check_form()
     try:
@@ -148,13 +145,14 @@ def verify(folder: Folder, rows: Given | None, kept: Kept = _NOTHING) -> Verific
 class Auditor:
     """The checks of one state of a store. Each returns what it found, or raises `StoreError`."""
 
-    def __init__(self, folder: Folder, ledger: Ledger, model: Any, kept: Kept = _NOTHING) -> None:
+    def __init__(self, folder: Folder, ledger: Ledger, model: Any, kept: Kept = Kept()) -> None:  # noqa: B008
         self._folder, self._ledger, self._model, self._kept = folder, ledger, model, kept
 
     @cached_property
     def _chain(self) -> Chain:
         ledger = self._ledger
-        found = chain.checked(ledger.entries(), ledger.document, ledger.origin.get("key"))
+        origin, key = hash_of(ledger.document.encode()), ledger.origin.get("key")
+        found = chain.checked(ledger.entries(), origin, key)
         chain.check_heads(found, ledger.heads(), ledger.log)
         return found
 
@@ -195,42 +193,35 @@ class Auditor:
         return f"every entry is signed with the key {names}"
 
     def _check_requests(self) -> str:
-        found = {key: both for key, *both in self._ledger.sql.execute("SELECT * FROM requests")}
-        said = {key: list(both) for key, both in self._chain.requests.items()}
-        require(found == said, "the keys of requests are not those of the entries")
-        return f"{len(said)} keys of requests are those of the entries"
+        found = self._ledger.sql.execute("SELECT * FROM requests").fetchall()
+        same = {*found} == self._chain.requests
+        require(same, "the keys of requests are not those of the entries")
+        return f"{len({key for key, _ in found})} keys of requests are those of the entries"
 
     def _check_rows(self) -> str:
-        last, ledger = self._ledger.last(), self._ledger
-        rows, lanes = ledger.rows.totals()
+        last, table = self._ledger.last(), self._ledger.rows
+        rows, lanes = table.totals()
         known = last.held - last.unknown
         require(rows == known, f"{rows} rows have a digest, and {known} should")
-        found = lanes_text(lanes)
-        kept = [row[0] for row in ledger.sql.execute("SELECT content FROM sums")]
-        zero = [to_bytes(no_lanes())]
-        require(
-            (kept or zero) == [to_bytes(lanes)], "the sum that is kept is not that of the records"
-        )
-        same = found == (last.records or lanes_text(no_lanes()))
+        kept = [row[0] for row in self._ledger.sql.execute("SELECT content FROM sums")]
+        same = (kept or [to_bytes(no_lanes())]) == [to_bytes(lanes)]
+        require(same, "the sum that is kept is not that of the records")
+        same = lanes_text(lanes) == (last.records or lanes_text(no_lanes()))
         require(same, "the sum over the records is not that of the latest entry")
         return f"{rows} rows, and the people they are of, have the sum {last.records}"
 
     def _check_queue(self) -> str:
-        ledger, hasher, waiting = self._ledger, self._hasher(), self._chain.waiting
+        ledger, hasher, waiting = self._ledger, self._hasher, self._chain.waiting
         require(ledger.queue.numbers() == list(waiting), "other requests wait than entries say")
-        rows = Counter[tuple[bytes, bytes, int]]()
+        query = "SELECT request, sum(count) FROM rows WHERE request > 0 GROUP BY 1"
+        same = dict(ledger.sql.execute(query)) == waiting
+        require(same, "the rows in the queue are not those that are reserved")
         for number in waiting:
-            for batch in ledger.queue.checked(ledger.entry(number), hasher):
-                found = hasher(batch)
-                rows.update(
-                    (*pair, number) for pair in zip(found.digests, found.names, strict=True)
-                )
-        query = (
-            "SELECT digest, id, request, sum(count) FROM rows WHERE request > 0 GROUP BY 1, 2, 3"
-        )
-        kept = {(digest, one, n): count for digest, one, n, count in ledger.sql.execute(query)}
-        require(rows == kept, "the rows in the queue are not those that are reserved")
-        return f"{rows.total()} rows wait to be forgotten"
+            rows = hasher.tally(ledger.queue.checked(ledger.entry(number), ledger.rows, hasher))
+            reserved = b"".join(record.digest for record in ledger.rows.waiting(number))
+            same = Tally(digests=[reserved]).in_order() == rows.in_order()
+            require(same, "the rows in the queue are not those that are reserved")
+        return f"{sum(waiting.values())} rows wait to be forgotten"
 
     def _check_suppression(self) -> str:
         last = self._ledger.last()
@@ -241,7 +232,7 @@ class Auditor:
     def _check_secret(self) -> str:
         if self._ledger.last().records is None:
             return "it was destroyed"
-        self._hasher().check_secret(self._ledger.origin["secret"])
+        self._hasher  # noqa: B018  raises if it is another
         return "it is that of this store"
 
     def _check_files(self) -> str:
@@ -281,14 +272,13 @@ class Auditor:
         made = loading.from_description(self._ledger.origin["model"])
         same = saving.described(model) == saving.described(made)
         require(same, "its parameters are not those that the store was made with")
-        same = state.digest == last.digest_after
-        require(same, "its digest is not that of the latest entry")
-        require(state.root == last.root_after, "its root is not that of the latest entry")
-        return f"its file, root and digest {state.digest} are those of the latest entry"
+        same = state == last.state
+        require(same, "its digest or root is not that of the latest entry")
+        return f"its file, root and digest {state.digest_after} are those of the latest entry"
 
     def _check_rows_given(self, batches: Iterable[RowBatch]) -> Iterator[Check]:
         """Fit a model from scratch, and compare digest, root and digests of the rows."""
-        last, hasher = self._ledger.last(), self._hasher()
+        last, hasher = self._ledger.last(), self._hasher
         given = Counter[tuple[bytes, bytes]]()
 
         def counted() -> Iterator[RowBatch]:
@@ -305,8 +295,9 @@ class Auditor:
             said = "have" if held == given else "do not have"
             yield Check("digests", held == given, f"these rows {said} the digests that are kept")
 
+    @cached_property
     def _hasher(self) -> RowHasher:
-        return RowHasher.of(self._folder.secret(self._ledger.last()), self._ledger.origin)
+        return self._folder.hasher(self._ledger)
 
 
 def _fit_from_scratch(origin: Mapping[str, Any], batches: Iterable[RowBatch]) -> Any:
