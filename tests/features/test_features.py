@@ -29,7 +29,7 @@ from traceless.features import (
     Table,
 )
 from traceless.features.probe import probe_rows
-from traceless.features.specification import PROBE
+from traceless.features.bound_map import PROBE
 
 every_map = pytest.mark.parametrize("phi", MAPS, ids=name)
 rows = npst.arrays(np.float64, (7, 3), elements=st.floats(-50, 50) | st.floats(-1e4, 1e4))

@@ -43,7 +43,7 @@ def test_it_is_what_is_written_down():
     k = Knowledge.of(PHI, [[3.0, -2.0]], ["ä"], [0.5], fingerprint=True)
     spec = k.specification
     frame = lambda *parts: b"".join(b"%d:%b," % (len(p), p) for p in parts)  # noqa: E731
-    digest = traceless.features.specification.specification_digest(spec).encode()
+    digest = traceless.features.bound_map.specification_digest(spec).encode()
     key = hashlib.sha256(frame(b"traceless row 1", digest, b"classification")).digest()
     label = hashlib.sha256(b"str:\xc3\xa4").digest()
     row = label + np.array([0.5], "<f8").tobytes() + np.array([3, -2, 1], "<i8").tobytes()

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as npst
 from cases import exact_gram
 from traceless import Knowledge, MismatchError, NotLearnedError
 from traceless.features import Linear, RandomFourier
-from traceless.features.specification import specification_digest
+from traceless.features.bound_map import specification_digest
 
 PHI = Linear()
 

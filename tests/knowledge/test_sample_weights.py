@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as npst
 from cases import PAPER, PENALTIES, whole
 from traceless import LSSVC, Knowledge, RangeError
 from traceless.features import Linear
-from traceless.knowledge.sample_weights import FINEST, rounded_weights, unit
+from traceless.knowledge.sample_weights import FINEST, bits_of, rounded_weights
 
 PHI = Linear(resolution=2**-4)
 
@@ -49,9 +49,9 @@ def test_a_weight_is_rounded_by_itself_and_by_less_than_a_millionth(w):
 @given(st.lists(weights_of_any_size, min_size=1, max_size=8))
 def test_units_are_the_largest_that_make_weights_whole(weights):
     rounded = rounded_weights([*weights, 3.0], len(weights) + 1)
-    found = [Fraction(w) / Fraction(2) ** unit(rounded) for w in rounded]
+    found = [Fraction(w) / Fraction(2) ** -bits_of(rounded) for w in rounded]
     assert all(w.denominator == 1 for w in found)
-    assert unit(rounded) == 0 or any(w.numerator % 2 for w in found)
+    assert bits_of(rounded) == 0 or any(w.numerator % 2 for w in found)
 
 
 @pytest.mark.parametrize("classwise", [False, True])

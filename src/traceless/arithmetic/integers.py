@@ -166,17 +166,20 @@ def least(a: Sums) -> Sums:
 
 def with_classes(a: Sums, J: int, old: NDArray[np.intp], new: NDArray[np.intp], K: int) -> Sums:
     """Sums of K classes beside J features: those of the old numbers at the new ones, else zeros."""
+    limbs, old, new = as_limbs(a), old + J, new + J
+    out = np.zeros((*limbs.shape[:-2], J + K, J + K), dtype=np.uint64)
+    out[..., :J, :J] = limbs[..., :J, :J]
+    out[..., new, :J] = limbs[..., old, :J]
+    out[..., :J, new] = limbs[..., :J, old]
+    out[..., new[:, None], new] = limbs[..., old[:, None], old]
+    return least(of_limbs(out))
+
+
+def with_rows(a: Sums, old: NDArray[np.intp], new: NDArray[np.intp], n: int) -> Sums:
+    """Along the first axis n sums: those of the old numbers at the new ones, else zeros."""
     limbs = as_limbs(a)
-    if a.ndim == 3:  # class by class
-        out = np.zeros((len(limbs), K, *a.shape[1:]), dtype=np.uint64)
-        out[:, new] = limbs[:, old]
-    else:
-        out = np.zeros((len(limbs), J + K, J + K), dtype=np.uint64)
-        old, new = old + J, new + J
-        out[:, :J, :J] = limbs[:, :J, :J]
-        out[:, new, :J] = limbs[:, old, :J]
-        out[:, :J, new] = limbs[:, :J, old]
-        out[:, new[:, None], new] = limbs[:, old[:, None], old]
+    out = np.zeros((len(limbs), n, *a.shape[1:]), dtype=np.uint64)
+    out[:, new] = limbs[:, old]
     return least(of_limbs(out))
 
 
@@ -234,6 +237,12 @@ def shifted(a: Sums, bits: int) -> Sums:
 def _shifted(a: Sums, bits: int) -> Sums:
     flat = _flat(a)
     return made(a.shape, lambda out: core.shifted(flat, bits, out.reshape(len(out), -1)))
+
+
+def alike(a: Sums, a_bits: int, b: Sums, b_bits: int) -> tuple[Sums, Sums, int]:
+    """Two sums in units of 2^-bits, each of its own, in the finer of both units."""
+    bits = max(a_bits, b_bits)
+    return shifted(a, bits - a_bits), shifted(b, bits - b_bits), bits
 
 
 def trailing_zeros(a: Sums, most: int) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Sums, peak
 from traceless.device.cutting import BEYOND, MOST, cut, digits_for
@@ -29,17 +30,58 @@ from traceless.device.memory import (
     streamed,
     touched,
 )
-from traceless.device.tensors import Fetched, HostRows, Tensor, is_tensor, to_array
+from traceless.device.tensors import Fetched, HostRows, Tensor, kind_of, some, to_array
 from traceless.features.grid import chunks
 from traceless.progress import progress
 
 _FEWEST = 1024  # rows of a block, below which smaller blocks are no help
+_TABLE = 2**20  # whole labels that span no more than this are found by a table
 _NO_FLOAT64 = frozenset({"mps"})  # kinds of devices that have none
 
 
 def takes(phi: Any, device: Any) -> bool:
     """Whether a device can code the rows of a feature map, and add them up."""
     return Encoder.takes(phi) and device.type not in _NO_FLOAT64
+
+
+def host_rows(X: Any) -> Any:
+    """Rows for a host that has to do the work: all that it has, or some when they are asked for."""
+    return to_array(X) if isinstance(X, HostRows) else _FetchedRows(X)
+
+
+class _FetchedRows:
+    """Rows of a device that are brought to the host when they are asked for."""
+
+    def __init__(self, X: Tensor) -> None:
+        self._X, self.shape = X, X.shape
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        return np.asarray(to_array(some(self._X, rows)))
+
+
+def numbered(y: Tensor, weights: Any) -> tuple[list[Any], Tensor, tuple[int, ...]]:
+    """The labels that there are, in order; the number of each row's; and how many rows they have.
+
+    Rows of weight 0 are not counted.
+    """
+    found, numbers = _found(y)
+    alive = numbers
+    if weights is not None:
+        alive = numbers[torch.from_numpy(weights > 0).to(y.device)]
+    counts = torch.bincount(alive, minlength=len(found))
+    return to_array(found).tolist(), numbers, tuple(counts.tolist())
+
+
+def _found(y: Tensor) -> tuple[Tensor, Tensor]:
+    whole = not y.is_floating_point() and kind_of(y) != "bool" and len(y) > 0
+    if whole and int(y.max()) - int(y.min()) < _TABLE:
+        least = int(y.min())
+        place = y.long() - least
+        there = torch.zeros(int(place.max()) + 1, dtype=torch.int64, device=y.device)
+        there[place] = 1
+        return there.nonzero()[:, 0] + least, (there.cumsum(0) - 1)[place]
+    found, numbers = torch.unique(y, sorted=True, return_inverse=True)
+    return found, numbers
 
 
 def sums(gathering: Any, several: Sequence[Any], extra: int, responses: Any) -> Iterator[Sums]:
@@ -110,11 +152,11 @@ class Blocks:
         if isinstance(X, HostRows):
             yield from map(_Block, parts, streamed(X, parts))
             return
-        for some in parts:
-            if isinstance(some, slice):
-                yield _Block(some, X[some])
+        for rows in parts:
+            if isinstance(rows, slice):
+                yield _Block(rows, X[rows])
             else:
-                yield _Block(some, X, torch.from_numpy(some).to(self.device))
+                yield _Block(rows, X, torch.from_numpy(rows).to(self.device))
 
     def _begin(self, block: _Block) -> bool:
         """Cut a block of rows into as many digits as the last had; False if it cannot be cut."""
@@ -200,10 +242,10 @@ class Blocks:
 
     def _classes(self, rows: Any) -> Tensor:
         """The number of each row's class, on the device."""
-        numbers = self.responses.numbers(rows)
-        if is_tensor(numbers):
-            return numbers
-        return torch.from_numpy(numbers.astype(np.int64)).to(self.device)
+        if self.responses.tensor is not None:
+            return some(self.responses.tensor, rows)
+        numbers = self.responses.numbers[rows].astype(np.int64)
+        return torch.from_numpy(numbers).to(self.device)
 
 
 @dataclass

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +18,12 @@ from scipy.sparse import csr_matrix, hstack
 from traceless.arithmetic.integers import LARGEST, Floats, energy, peak
 from traceless.features.grid import dense_rows, encode_linear, refuse
 from traceless.features.probe import probe
-from traceless.features.specification import PROBE, specification_digest
 
 if TYPE_CHECKING:
     from traceless.features.feature_map import FeatureMap
 
 Encoder = Callable[[Floats, Floats], None]
+PROBE = "codes of the probe rows"  # in a specification: no parameter can have such a name
 _SCALARS = {bool, int, float, str, type(None)}  # parameters that nobody can change in place
 
 
@@ -65,10 +69,10 @@ class BoundMap:
         For a map from elsewhere it includes a hash of the codes of fixed rows, which tells apart
         two classes of the same name, or a class before and after an edit.
         """
-        return {
-            "features": dict(self.specification) | self._identity,
-            "n_features": self.n_features,
-        }
+        features = dict(self.specification)
+        if self.kind is None or not is_ours(self.kind):
+            features[PROBE] = self._probe
+        return {"features": features, "n_features": self.n_features}
 
     def is_of(self, feature_map: FeatureMap, n_features: int) -> bool:
         """Whether binding this map to so many columns would give the same bound map."""
@@ -86,31 +90,27 @@ class BoundMap:
             made = self.kind(**{name: self.made_of[name] for name in names})
             if made.digest() == specification_digest(self.specification):  # nobody changed an array
                 return {"map": made, "n_features": self.n_features}
-        return {name: value for name, value in vars(self).items() if name != "_identity"}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         found = vars(state["map"].bind(state["n_features"])) if "map" in state else state
         self.__dict__.update(found)
 
     @cached_property
-    def _identity(self) -> dict[str, str]:
-        if self.kind is not None and is_ours(self.kind):
-            return {}
-        return {PROBE: probe(self, "a map" if self.kind is None else self.kind.__qualname__)}
+    def _probe(self) -> str:
+        return probe(self, "a map" if self.kind is None else self.kind.__qualname__)
 
-    @property
+    @cached_property
     def scale(self) -> Floats | float | None:
         """Steps per unit, if features are the rounded columns, so that zero has the code 0.
 
         None for all other maps. The constant feature does not matter.
         """
-        encode = self.encode
+        encode: Any = self.encode
         if isinstance(encode, partial) and encode.func is encode_bias:
             encode = encode.args[0]
-        if isinstance(encode, partial) and encode.func is encode_linear:
-            found: Floats | float = encode.args[0]
-            return found
-        return None
+        ours = isinstance(encode, partial) and encode.func is encode_linear
+        return encode.args[0] if ours else None
 
     def sparse_codes(self, X: Any, rows: Any) -> Any:
         """The codes of a CSR matrix as a CSR matrix, if features are the rounded columns.
@@ -136,9 +136,13 @@ class BoundMap:
         X = dense_rows(X, rows)
         out = np.empty((len(X), len(self.steps))) if out is None else out[: len(X)]
         self.encode(X, out)
-        if not energy(out) <= LARGEST and not peak(out) <= LARGEST:  # the first is mostly enough
-            refuse(out, self.steps, X, "Feature")
+        self.check(out, energy(out), X)
         return out
+
+    def check(self, codes: Floats, bound: float, X: Floats) -> None:
+        """Raise for codes of X that are not finite or beyond 2^53; `bound` is one on their size."""
+        if not bound <= LARGEST and not peak(codes) <= LARGEST:
+            refuse(codes, self.steps, X, "Feature")
 
 
 class Later:
@@ -164,6 +168,12 @@ class Later:
         self._made(X, out)
 
 
+def encode_bias(encode: Encoder, X: Floats, out: Floats) -> None:
+    """Write the constant feature, and the others before it."""
+    out[:, -1] = 1.0
+    encode(X, out[:, :-1])
+
+
 def is_ours(kind: type) -> bool:
     """Whether a class is one of this package, and not just said to be."""
     module = kind.__module__
@@ -171,7 +181,31 @@ def is_ours(kind: type) -> bool:
     return inside and getattr(sys.modules.get(module), kind.__name__, None) is kind
 
 
-def encode_bias(encode: Encoder, X: Floats, out: Floats) -> None:
-    """Write the constant feature, and the others before it."""
-    out[:, -1] = 1.0
-    encode(X, out[:, :-1])
+def specification_digest(specification: Mapping[str, Any]) -> str:
+    """SHA-256 of a specification as canonical JSON."""
+    text = json.dumps(specification, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def plain(value: Any) -> Any:
+    """A parameter in JSON's types; an array as the hash of its values."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        number = float(value)
+        if not math.isfinite(number):
+            return str(number)  # JSON has no such numbers, and NaN would not equal itself
+        return int(number) if number.is_integer() else number
+    if isinstance(value, np.ndarray | list | tuple):
+        array = np.asarray(value, dtype="<f8", order="C")
+        return {"shape": list(array.shape), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
+    if hasattr(value, "specification"):  # of a map inside a map
+        return value.specification()
+    raise TypeError(
+        f"A feature map's parameters must be numbers, strings or arrays of them, so that "
+        f"they can be part of its specification; got {type(value).__name__}."
+    )

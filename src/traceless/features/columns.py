@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Names = Sequence[str] | NDArray[Any] | None
+
 
 def column_numbers(
     columns: Any,
     n_features: int,
-    names: Sequence[str] | NDArray[Any] | None = None,
+    names: Names = None,
     single: Sequence[str] = (),
 ) -> tuple[Any, ...]:
     """Numbers of the columns that are to go: in order, each once, and not all of them.
@@ -34,15 +36,18 @@ def column_numbers(
     alone = dict.fromkeys(name for name in given if isinstance(name, str) and name in single)
     given = [name for name in given if not isinstance(name, str) or name not in alone]
     if given and all(isinstance(value, bool | np.bool_) for value in given):
-        found = _masked(given, n_features)
-    elif given and all(isinstance(value, str) for value in given):
-        found = [_named(name, n_features, names) for name in given]
-    else:
-        found = [_numbered(number, n_features) for number in given]
-    ordered = sorted(found)
+        if len(given) != n_features:
+            raise ValueError(
+                f"A mask of columns must have one entry for each of the {n_features} columns, got "
+                f"{len(given)}."
+            )
+        given = [column for column, goes in enumerate(given) if goes]
+    find = _named if all(isinstance(value, str) for value in given) else _numbered
+    ordered = sorted(find(value, n_features, names) for value in given)
     twice = [a for a, b in pairwise(ordered) if a == b]
     if twice:
-        raise ValueError(f"Column {_said(twice[0], names)} is given twice; give each once.")
+        name = twice[0] if names is None else repr(str(names[twice[0]]))
+        raise ValueError(f"Column {name} is given twice; give each once.")
     if not ordered and not alone:
         raise ValueError("There are no columns to forget: none was given.")
     if len(ordered) == n_features:
@@ -53,16 +58,7 @@ def column_numbers(
     return (*ordered, *alone)
 
 
-def _masked(mask: list[bool], n_features: int) -> list[int]:
-    if len(mask) != n_features:
-        raise ValueError(
-            f"A mask of columns must have one entry for each of the {n_features} columns, got "
-            f"{len(mask)}."
-        )
-    return [column for column, goes in enumerate(mask) if goes]
-
-
-def _named(name: str, n_features: int, names: Sequence[str] | NDArray[Any] | None) -> int:
+def _named(name: str, n_features: int, names: Names) -> int:
     if names is None:
         raise ValueError(
             f"There is no column {name!r}: the rows had no column names. Give numbers from 0 to "
@@ -71,11 +67,12 @@ def _named(name: str, n_features: int, names: Sequence[str] | NDArray[Any] | Non
     found = [column for column, known in enumerate(names) if known == name]
     if len(found) != 1:
         what = f"{len(found)} columns are called" if found else "There is no column"
-        raise ValueError(f"{what} {name!r}; the columns are {_listed(names)}.")
+        listed = ", ".join(map(str, names[:10])) + (", ..." if len(names) > 10 else "")
+        raise ValueError(f"{what} {name!r}; the columns are {listed}.")
     return found[0]
 
 
-def _numbered(number: Any, n_features: int) -> int:
+def _numbered(number: Any, n_features: int, _: Names) -> int:
     if isinstance(number, bool | np.bool_) or not isinstance(number, int | np.integer):
         raise ValueError(
             "columns must be whole numbers, names, or a mask of all columns (one kind, not "
@@ -84,11 +81,3 @@ def _numbered(number: Any, n_features: int) -> int:
     if not -n_features <= number < n_features:
         raise ValueError(f"There is no column {number}: there are {n_features}, counted from 0.")
     return int(number) % n_features
-
-
-def _said(column: int, names: Sequence[str] | NDArray[Any] | None) -> str:
-    return str(column) if names is None else repr(str(names[column]))
-
-
-def _listed(names: Sequence[str] | NDArray[Any]) -> str:
-    return ", ".join(map(str, names[:10])) + (", ..." if len(names) > 10 else "")

@@ -13,9 +13,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from traceless.arithmetic.integers import Floats
-from traceless.features.bound_map import BoundMap, Encoder, encode_bias, is_ours
+from traceless.features.bound_map import (
+    BoundMap,
+    Encoder,
+    encode_bias,
+    is_ours,
+    plain,
+    specification_digest,
+)
 from traceless.features.grid import encode_linear, grid_steps
-from traceless.features.specification import plain, specification_digest
 from traceless.parameters import NOTHING, Constraint
 
 __all__ = ["BoundMap", "FeatureMap"]
@@ -106,11 +112,8 @@ class FeatureMap(BaseEstimator):
 
     def after_table(self, encode: Encoder) -> Encoder:
         """An encoder that is given what the table makes of the rows."""
-        return (
-            encode
-            if self.table is None
-            else partial(encode_after, copy.deepcopy(self.table), encode)
-        )
+        own = copy.deepcopy(self.table)
+        return encode if own is None else partial(encode_after, own, encode)
 
     def columns_of(self, n_features: int) -> list[tuple[int, ...]] | None:
         """The columns that each feature is made of, without the constant one; None if all are."""
@@ -182,7 +185,8 @@ class FeatureMap(BaseEstimator):
         also carries a hash of its codes for fixed rows: `BoundMap.describe`.
         """
         parameters = self.get_params(deep=False)
-        parameters = {k: v for k, v in parameters.items() if not (k == "table" and v is None)}
+        if parameters.get("table") is None:
+            parameters.pop("table", None)
         if "bias" in parameters:  # 1 and True are equal, but not in JSON
             parameters["bias"] = bool(self.bias)
         name = {"map": type(self).__name__, "version": self.version}
@@ -214,19 +218,13 @@ class FeatureMap(BaseEstimator):
         return bound.codes(rows) * bound.steps
 
     def _bound(self, n_features: int, steps: Floats, encode: Encoder) -> BoundMap:
-        if self.bias:
+        said, bias, kind = self.specification(), bool(self.bias), type(self)
+        if bias:
             steps, encode = np.append(steps, 1.0), partial(encode_bias, encode)
         steps.setflags(write=False)
-        return BoundMap(
-            self.specification(),
-            n_features,
-            steps,
-            bool(self.bias),
-            encode,
-            type(self),
-            dict(vars(self)) if is_ours(type(self)) else None,
-            bool(self.has_units),
-        )
+        made_of = dict(vars(self)) if is_ours(kind) else None
+        units = bool(self.has_units)
+        return BoundMap(said, n_features, steps, bias, encode, kind, made_of, units)
 
 
 def encode_after(table: Any, encode: Encoder, X: Floats, out: Floats) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from dataclasses import dataclass
@@ -41,16 +40,12 @@ def grid_steps(resolution: Any, width: int, name: str = "resolution") -> Floats:
 
 def grid_step(resolution: Any, name: str = "resolution") -> float:
     """The resolution of one column, checked to be a power of two."""
-    if type(resolution) is float:
-        mantissa, exponent = math.frexp(resolution)
-        if mantissa == 0.5 and -200 < exponent < 200:
-            return resolution
     return float(grid_steps(resolution, 1, name)[0])
 
 
-def per_unit(resolution: Any, steps: Floats) -> Floats | float:
+def per_unit(resolution: Any) -> Any:
     """Steps per unit: one number where one resolution is given for all, which is faster."""
-    return 1.0 / steps if np.ndim(resolution) else 1.0 / float(resolution)
+    return 1.0 / np.asarray(resolution, dtype=np.float64)
 
 
 def dense_rows(X: Any, rows: Any) -> Floats:
@@ -66,17 +61,8 @@ def dense_rows(X: Any, rows: Any) -> Floats:
 
 def encode_linear(scale: Floats | float, X: Floats, out: Floats) -> None:
     """Write round(X · scale) into `out`."""
-    if X.size <= _BLOCK and out.flags.c_contiguous:
-        np.rint(np.multiply(X, scale, out=out), out=out)
-        return
-    several = blocks(*X.shape)
-    memory = None  # loops over non-contiguous rows take twice as long
-    if several and not out.flags.c_contiguous:
-        memory = np.empty((several[0].stop, X.shape[1]))
-    for rows in several:
-        block = out[rows] if memory is None else memory[: rows.stop - rows.start]
-        np.multiply(X[rows], scale, out=block)
-        np.rint(block, out=out[rows])
+    for rows in blocks(*X.shape):
+        np.rint(X[rows] * scale, out=out[rows])
 
 
 @dataclass(frozen=True)
@@ -104,7 +90,7 @@ class InputGrid:
     def of(cls, resolution: Any, n_features: int) -> InputGrid:
         """The grid of an `input_resolution`: one number, or one per column."""
         if not np.ndim(resolution):  # no table: a file may declare any number of columns
-            step = float(grid_steps(resolution, 1, "input_resolution")[0])
+            step = grid_step(resolution, "input_resolution")
             return cls(1.0 / step, 1.0, step)
         steps = grid_steps(resolution, n_features, "input_resolution")
         finest = float(steps.min(initial=2.0**200))

@@ -41,6 +41,4 @@ class Linear(FeatureMap):
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
         check_parameters(self)
         steps = grid_steps(self.resolution, n_features)
-        return self._bound(
-            n_features, steps, partial(encode_linear, per_unit(self.resolution, steps))
-        )
+        return self._bound(n_features, steps, partial(encode_linear, per_unit(self.resolution)))

@@ -41,7 +41,7 @@ class Projected(FeatureMap):
         D, width = int(getattr(self, self.size)), self.n_inputs(n_features)
         steps = grid_steps(self.resolution, D)
         grid = InputGrid.of(self.input_resolution, width)
-        scale = per_unit(self.resolution, steps)
+        scale = per_unit(self.resolution)
         make = partial(copy.copy(self).encoder, (width, D), grid, scale)
         return self._bound(n_features, steps, self.after_table(Later(make)))
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceless.features.bound_map import PROBE
 from traceless.features.columns import column_numbers
 from traceless.features.kinds import from_facts
-from traceless.features.specification import PROBE
 from traceless.knowledge.specifications import check_same_specification
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def without_columns(
     check_same_specification(specification, now)
     gone = column_numbers(columns, n_features, single=phi.single_features)
     left, outputs = phi.without_columns(gone, n_features)
-    bound = left.bind(n_features - sum([isinstance(column, int) for column in gone]))
+    bound = left.bind(n_features - sum(isinstance(column, int) for column in gone))
     if len(outputs) != len(bound.steps):
         raise ValueError(
             f"{type(phi).__name__}.without_columns keeps {len(outputs)} features, and the map "

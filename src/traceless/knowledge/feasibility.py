@@ -130,12 +130,12 @@ def can_be_semidefinite(G: Sums) -> bool:
     if not _minors_hold(G, pairs):
         return False
     m, ones = len(G), C.diagonal().copy()
-    if _has_cholesky(C, ones - tolerance(m), lower=False):
+    if _has_cholesky(C, ones - tolerance(m)):
         return True
     distinct = _distinct(G)
     if len(distinct) < m:
         return can_be_semidefinite(G[np.ix_(distinct, distinct)])
-    if _has_cholesky(C, ones + tolerance(m), lower=True):  # a triangle that is as it was
+    if _has_cholesky(_unit_diagonal(G)[0], ones + tolerance(m)):
         return m > TWOFOLD or _has_twofold_factor(G, 4 * 2.0**-100 * m * (m + 12))
     return m > TWOFOLD and _has_twofold_factor(G, 6 * tolerance(m))
 
@@ -155,20 +155,20 @@ def _distinct(G: Sums) -> Indices:
 
 
 def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
-    """G, scaled to a diagonal of ones, and the pairs whose minors float64 cannot tell from 0."""
+    """The lower triangle of G, scaled to a diagonal of ones, and the pairs of minors near 0."""
     C = np.empty(G.shape, order="F")
     scale, pairs = 1.0 / np.sqrt(G.diagonal().astype(np.float64)), []
     size = max(1, _CACHE // len(G))
     for start in range(0, len(G), size):
-        rows = slice(start, start + size)
-        part = C.T[rows]
-        part[:] = G[rows].astype(np.float64) if isinstance(G, Wide) else G[rows]
-        part *= scale
+        rows, rest = slice(start, start + size), slice(start, None)
+        part, own = C.T[rows, rest], G[rows, rest]
+        part[:] = own.astype(np.float64) if isinstance(G, Wide) else own
+        part *= scale[rest]
         part *= scale[rows, None]
         near = np.flatnonzero(np.abs(part) > 1 - 1e-12)  # of one axis: many times faster
-        i, j = near // len(G) + start, near % len(G)
+        i, j = np.divmod(near, len(G) - start)
         if (i != j).any():
-            pairs.append((i, j))
+            pairs.append((i + start, j + start))
     return C, pairs
 
 
@@ -178,10 +178,10 @@ def _minors_hold(G: Sums, pairs: list[tuple[Indices, Indices]]) -> bool:
     return all((wide(G[i, j]) ** 2 <= d[i] * d[j]).all() for i, j in pairs)
 
 
-def _has_cholesky(C: Floats, diagonal: Floats, lower: bool) -> bool:
-    """Whether C with another diagonal has a factor, written over one of its triangles."""
+def _has_cholesky(C: Floats, diagonal: Floats) -> bool:
+    """Whether C with another diagonal has a factor, which is written over its lower triangle."""
     np.fill_diagonal(C, diagonal)
-    return bool(dpotrf(C, lower=lower, overwrite_a=True, clean=False)[1] == 0)
+    return bool(dpotrf(C, lower=True, overwrite_a=True, clean=False)[1] == 0)
 
 
 def _has_twofold_factor(G: Sums, off: float) -> bool:

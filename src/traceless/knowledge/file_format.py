@@ -16,7 +16,7 @@ from scipy import sparse
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import Integers, Sums, wide
-from traceless.features.grid import grid_steps
+from traceless.features.grid import grid_step
 from traceless.files import facts, saving
 from traceless.knowledge.fingerprint import LANES, from_bytes
 from traceless.knowledge.responses import SAID, Label, Task, indicators, label_array
@@ -32,27 +32,23 @@ _SPECIFICATION = {"features", "n_features"}
 
 def read(said: Any, tensors: Tensors) -> Knowledge:
     """Knowledge from a file; `check_possible` then says whether any rows add up to it."""
-    specification, task, bits = said["specification"], said["task"], said["weight_bits"]
-    features, columns = specification["features"], specification["n_features"]
+    specification, task = said["specification"], said["task"]
+    features = specification["features"]
     targets = {"target_resolution"} if task == "regression" else set()
     if task not in SAID or not isinstance(features["map"], str):
         raise ValueError("there is no such task or feature map.")
     if specification.keys() != _SPECIFICATION | targets:
         raise ValueError(f"a {task} has no specification {facts.short(specification)}.")
-    if {*map(type, (bits, columns, features["version"]))} != {int}:
-        raise ValueError("a number of bits, of columns or of a version is not a whole number.")
-    if not 0 <= columns <= 2**48 or not 0 <= bits <= FINEST or features["version"] < 0:
-        raise ValueError("a number of bits, of columns or of a version is out of range.")
+    facts.whole(specification["n_features"], 0, 2**48)
+    facts.whole(features["version"])
+    bits = facts.whole(said["weight_bits"], 0, FINEST)
     for resolution in map(specification.get, targets):
-        grid_steps(facts.number(resolution), 1, "target_resolution")
-    triangles, lanes = sums_in(tensors, "sums"), tensors.get("fingerprint")
-    width = width_of(triangles.shape[-1])
+        grid_step(facts.number(resolution), "target_resolution")
+    triangles, lanes = sums_in(tensors, "sums"), None
     names, counts = responses(said["responses"], said["counts"], task)
-    sums = integers.unpacked(triangles, width)
-    if lanes is not None:
-        if lanes.dtype != np.uint8 or lanes.shape != (2 * LANES,):
-            raise ValueError(f"a fingerprint of {lanes.dtype} and shape {lanes.shape}.")
-        lanes = from_bytes(lanes.tobytes())
+    sums = integers.unpacked(triangles, width_of(triangles.shape[-1]))
+    if "fingerprint" in tensors:
+        lanes = from_bytes(facts.tensor(tensors, "fingerprint", "u", (2 * LANES,)).tobytes())
     _check_form(sums, len(names), task, features.get("bias") is True)
     known = Knowledge(specification, task, names, counts, sums, bits, lanes)
     canonical = known._canonical()
@@ -73,9 +69,7 @@ def responses(
     names: list[Any], counts: list[Any], task: Task
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
     """Labels (or numbers of targets), and how many rows there are of each (or at all)."""
-    found, rows = classes(names), tuple(counts)
-    if not {*map(type, rows)} <= {int} or max(map(abs, rows), default=0) > facts.LARGEST:
-        raise ValueError(f"{facts.short(rows)} are no numbers of rows.")
+    found, rows = classes(names), tuple([facts.whole(n, -facts.LARGEST) for n in counts])
     least = {"classification": 0, "regression": 1, "multilabel": 3}[task]
     if task != "classification" and found != tuple(range(max(least, len(found)))):
         raise ValueError("targets or labels are not numbered 0, 1, 2 and so on.")

@@ -18,29 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.core import core
-from traceless.arithmetic.integers import Integers, Sums
+from traceless.arithmetic.integers import Sums
 from traceless.exceptions import MismatchError
-from traceless.features.grid import dense_rows
+from traceless.features.grid import chunks
+from traceless.knowledge.gathering import Gathering
 from traceless.knowledge.responses import (
     Classes,
     Label,
-    Responses,
     framed,
     in_both,
     label_bytes,
     label_of,
-    responses_of,
     union,
 )
-from traceless.knowledge.sample_weights import rounded_weights, unit
-from traceless.knowledge.specifications import check_same_specification, check_targets
+from traceless.knowledge.specifications import check_combinable
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
 from traceless.knowledge.values import has_missing
 
 Key = Label | tuple[Label, ...]
 _ROWS = 2**14  # coded at a time
-_INT64 = 2.0**62  # sums of squares up to here leave no sum of products beyond int64
 _MANY = 2**19  # products of a group that BLAS does faster
 
 
@@ -112,19 +108,11 @@ class KnowledgeTable:
     def __add__(self, other: Any) -> KnowledgeTable:
         if not isinstance(other, KnowledgeTable):
             return NotImplemented
-        if self.recipe.task != other.recipe.task:
-            raise MismatchError("One table is for a classification, the other for a regression.")
-        check_same_specification(self.recipe.specification, other.recipe.specification)
-        if self.recipe.task != "classification":
-            check_targets(self.recipe.task, self.responses, other.responses)
+        check_combinable(self.recipe, other.recipe, self.responses, other.responses)
         keys, responses = _both(self.keys, other.keys), union(self.responses, other.responses)
         a, b = self._with(keys, responses), other._with(keys, responses)
-        bits = max(a.weight_bits, b.weight_bits)
-        sums = integers.add(
-            integers.shifted(a.sums, bits - a.weight_bits),
-            integers.shifted(b.sums, bits - b.weight_bits),
-        )
-        counts = a.counts + b.counts
+        *both, bits = integers.alike(a.sums, a.weight_bits, b.sums, b.weight_bits)
+        counts, sums = a.counts + b.counts, integers.add(*both)
         return replace(a, counts=counts, sums=sums, weight_bits=bits)._canonical()
 
     def __neg__(self) -> KnowledgeTable:
@@ -166,18 +154,15 @@ class KnowledgeTable:
         J, K = len(self.recipe.phi.steps), len(responses)
         groups, into = in_both(self.keys, keys)
         classes, new = in_both(self.responses, responses)
-        limbs = integers.as_limbs(self.sums)
-        sums = np.zeros((len(limbs), len(keys), J + K, J + K), dtype=np.uint64)
-        for ours, out in zip(limbs, sums, strict=True):
-            out[_blocks(into, J, new)] = ours[_blocks(groups, J, classes)]
+        sums = integers.with_classes(self.sums[groups], J, classes, new, K)
+        sums = integers.with_rows(sums, np.arange(len(into)), into, len(keys))
         counts = np.zeros((len(keys), K), dtype=np.int64)
         if self.recipe.task == "classification":
             counts[np.ix_(into, new)] = self.counts[np.ix_(groups, classes)]
         else:
             counts = counts[:, :1]
             counts[into] = self.counts[groups]
-        left = integers.least(integers.of_limbs(sums))
-        return replace(self, keys=keys, responses=responses, counts=counts, sums=left)
+        return replace(self, keys=keys, responses=responses, counts=counts, sums=sums)
 
     def _canonical(self) -> KnowledgeTable:
         """Drop groups and classes of which nothing is left."""
@@ -206,49 +191,30 @@ class GroupRecipe(Recipe):
         order = np.argsort(group, kind="stable")
         X, y, group, weights = X[order], np.asarray(y)[order], group[order], None
         if self.weight is not None:
-            weights = rounded_weights(X[:, self.weight], len(X))
+            weights = X[:, self.weight]
             X = np.delete(X, self.weight, axis=1)
-        responses = responses_of(y, weights, self.task, self.target_resolution)
-        names, bits = responses.names, -unit(weights)
-        counts = np.zeros(
-            (len(keys), len(names) if isinstance(responses, Classes) else 1), np.int64
-        )
+        gathering = Gathering(self, (X, y, weights))
+        responses, weights, bits = gathering.responses, gathering.weights, gathering.bits
+        names, width = responses.names, len(self.phi.steps) + len(responses.names)
+        counts = np.zeros((len(keys), len(responses.counts)), dtype=np.int64)
+        classes = responses.numbers if isinstance(responses, Classes) else np.zeros_like(group)
         alive = slice(None) if weights is None else weights > 0
-        classes: Any = responses._class[alive] if isinstance(responses, Classes) else 0
-        np.add.at(counts, (group[alive], classes), 1)
-        width = len(self.phi.steps) + len(names)
+        np.add.at(counts, (group[alive], classes[alive]), 1)
         sums = np.zeros((len(keys), width, width), dtype=np.int64)
-        wide = self._add(sums, X, responses, group, weights, bits)
-        sums[wide], counts[wide] = 0, 0
+        alone = np.bincount(group, minlength=len(keys)) * width**2 > _MANY
+        for some in chunks(np.flatnonzero(~alone[group]), _ROWS):
+            fits = gathering.add_to(sums, np.arange(len(names)), bits, 1, some, group[some])
+            alone[group[some]] |= not fits
+        apart = np.flatnonzero(alone)
+        sums[apart], counts[apart] = 0, 0
         recipe = Recipe(self.phi, self.task, self.target_resolution)  # of one group
         table = KnowledgeTable(recipe, keys, names, counts, sums, bits)
-        if wide.size:  # gathered one by one
+        if apart.size:  # gathered one by one
             held = np.ones(len(group)) if weights is None else weights
-            ends = np.searchsorted(group, [wide, wide + 1]).T.tolist()
+            ends = np.searchsorted(group, [apart, apart + 1]).T.tolist()
             known = [recipe.knowledge((X[a:b], y[a:b], held[a:b])) for a, b in ends]
-            table += _stacked(recipe, tuple(keys[g] for g in wide), known)
+            table += _stacked(recipe, tuple(keys[g] for g in apart), known)
         return table._canonical()
-
-    def _add(
-        self, sums: Integers, X: Any, responses: Responses, group: Any, weights: Any, bits: int
-    ) -> NDArray[np.intp]:
-        """Add the products of the rows of each group, which are together, in units of 2^-bits.
-
-        Returns the groups whose sums int64 does not hold, or that are not finite.
-        """
-        J, width = len(self.phi.steps), sums.shape[1]
-        energy = np.where(np.bincount(group) * width**2 > _MANY, np.inf, 0.0)
-        rest = np.flatnonzero(energy[group] == 0.0)
-        for start in range(0, len(rest), _ROWS):
-            rows = rest[start : start + _ROWS]
-            Z = np.empty((len(rows), width))
-            self.phi.encode(dense_rows(X, rows), Z[:, :J])
-            responses.encode(rows, Z[:, J:])
-            heavy = None if weights is None else np.ldexp(weights[rows], bits)
-            squares = np.einsum("ij,ij->i", Z, Z) * (1.0 if heavy is None else heavy)
-            energy += np.bincount(group[rows], squares, len(sums))
-            core.add_rows(Z, heavy, group[rows], sums)
-        return np.flatnonzero(~(energy <= _INT64))
 
 
 def _stacked(recipe: Recipe, keys: tuple[Key, ...], known: list[Knowledge]) -> KnowledgeTable:
@@ -277,12 +243,6 @@ def numbered(key: Any) -> tuple[tuple[Any, ...], NDArray[np.intp]]:
         raise _no_key(keys[0])
     found, group = np.unique(keys, return_inverse=True)
     return tuple([_key(value) for value in found.tolist()]), group.reshape(-1)
-
-
-def _blocks(groups: Any, J: int, classes: Any) -> Any:
-    """Where the sums of some groups are, those of all features and of some classes."""
-    both = np.append(np.arange(J), J + classes)
-    return np.ix_(groups, both, both)
 
 
 def _both(ours: tuple[Key, ...], theirs: tuple[Key, ...]) -> tuple[Key, ...]:

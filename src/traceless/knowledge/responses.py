@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import cached_property
 from hashlib import sha256
@@ -54,50 +55,55 @@ class Classes(Responses):
     """Responses of a classification: 1 in the column of the row's class."""
 
     has_classes = True
+    tensor: Any = None  # the numbers of the classes, where these lie on a device
 
     def __init__(self, y: Any, weights: Floats | None) -> None:
-        y = np.asarray(y)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = y[:, 0]
-        if y.dtype.kind in "mM" and len(y):
-            label_of(y[0])  # raises: as integers they would count some unit of time
+        there = type(y) is not np.ndarray and is_on_device(y)
+        y = y if there else np.asarray(y)
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.ndim != 1:
-            raise ValueError(f"Class labels must be one per row, got shape {y.shape}.")
+            raise ValueError(f"Class labels must be one per row, got shape {tuple(y.shape)}.")
+        if there:
+            from traceless.device.gathering import numbered
+
+            names, self.tensor, self.counts = numbered(y, weights)
+            self.names = names_of(names)
+            return
         found = _sorted_labels(y)
-        self.names = tuple(map(label_of, found.tolist()))
-        check_one_type(self.names)
-        self._class = np.empty(len(y), dtype=np.min_scalar_type(max(len(found) - 1, 0)))
+        self.names = names_of(found.tolist())
+        self.numbers = np.empty(len(y), dtype=np.min_scalar_type(max(len(found) - 1, 0)))
         counts = np.zeros(len(found), dtype=np.int64)
         for start in range(0, len(y), _PART):
             part = np.searchsorted(found, y[start : start + _PART])
-            self._class[start : start + _PART] = part
+            self.numbers[start : start + _PART] = part
             alive = part if weights is None else part[weights[start : start + _PART] > 0]
             counts += np.bincount(alive, minlength=len(counts))
         self.counts = tuple(counts.tolist())
 
+    @cached_property
+    def numbers(self) -> NDArray[Any]:
+        """The number of each row's class."""
+        return np.asarray(to_array(self.tensor))
+
     def __len__(self) -> int:
-        return len(self._class)
+        return len(self.numbers if self.tensor is None else self.tensor)
 
     def encode(self, rows: Any, out: Floats) -> None:  # noqa: D102
         out[:] = 0.0
-        out[np.arange(len(out)), self._class[rows]] = 1.0
+        out[np.arange(len(out)), self.numbers[rows]] = 1.0
 
     def as_bytes(self, rows: Any) -> Bytes:  # noqa: D102
-        return np.asarray(self._label_hashes[self._class[rows]])
+        return np.asarray(self._label_hashes[self.numbers[rows]])
 
     @cached_property
     def _label_hashes(self) -> Bytes:
         hashes = b"".join([sha256(label_bytes(name)).digest() for name in self.names])
         return np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)
 
-    def numbers(self, rows: Any) -> Any:
-        """The numbers of the classes of some rows."""
-        return self._class[rows]
-
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each class, in order."""
-        ends = np.cumsum(np.bincount(self._class, minlength=len(self.names)))
-        order = np.argsort(self._class, kind="stable")
+        ends = np.cumsum(np.bincount(self.numbers, minlength=len(self.names)))
+        order = np.argsort(self.numbers, kind="stable")
         return np.split(order, ends[:-1]) if self.names else []
 
 
@@ -131,16 +137,10 @@ class Labels(Responses):
 
 def responses_of(y: Any, weights: Floats | None, task: Task, target_resolution: float) -> Responses:
     """The responses of rows with labels or targets y."""
-    if is_on_device(y) and task == "classification":
-        from traceless.knowledge.tensor_gathering import TensorClasses
-
-        return TensorClasses(y, weights)
-    y = to_array(y)
     if task == "classification":
         return Classes(y, weights)
-    if task == "multilabel":
-        return Labels(y, weights)
-    return Targets(y, weights, target_resolution)
+    y = to_array(y)
+    return Labels(y, weights) if task == "multilabel" else Targets(y, weights, target_resolution)
 
 
 def n_rows(task: Task, counts: tuple[int, ...]) -> int:
@@ -168,12 +168,14 @@ def indicators(y: Any) -> NDArray[np.uint8]:
 
 
 def _sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
+    if y.dtype.kind in "mM" and len(y):
+        label_of(y[0])  # raises: as integers they would count some unit of time
     if y.dtype == object:
         if has_missing(y):
             raise missing()
         one_of_each = {type(v): v for v in y.tolist()}.values()
         if any(isinstance(v, bool | np.bool_) for v in one_of_each):  # 1 == True
-            check_one_type(tuple(map(label_of, one_of_each)))
+            names_of(one_of_each)
     try:
         if len(y) <= _PART:
             return np.unique(y)
@@ -181,6 +183,13 @@ def _sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
         return np.unique(np.concatenate(found))
     except TypeError as error:
         raise TypeError(f"Class labels must be of one sortable type: {error}.") from None
+
+
+def names_of(values: Iterable[Any]) -> tuple[Label, ...]:
+    """Labels in Python's own types, checked to be of one type."""
+    names = tuple([label_of(value) for value in values])
+    check_one_type(names)
+    return names
 
 
 def label_of(value: Any) -> Label:
@@ -270,10 +279,9 @@ def in_both(
     ours: tuple[Any, ...], theirs: tuple[Any, ...]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Where names that are in both are in each."""
-    places = {name: place for place, name in enumerate(theirs)}
-    pairs = [(k, places[name]) for k, name in enumerate(ours) if name in places]
-    old, new = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-    return old, new
+    places = dict(zip(theirs, range(len(theirs)), strict=True))
+    old = [k for k, name in enumerate(ours) if name in places]
+    return np.array(old, dtype=np.intp), np.array([places[ours[k]] for k in old], dtype=np.intp)
 
 
 def _target_codes(y: Floats, resolution: float) -> Floats:

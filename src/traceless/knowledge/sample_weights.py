@@ -5,7 +5,8 @@ A whole number up to 2^32 is kept as it is; any other weight is rounded to 20 si
     ω ↦ m · 2^e,     2^19 ≤ m ≤ 2^20,     an error of at most 2^-20 ω < 1e-6 ω
 
 A row's weight is therefore a function of that weight alone, whatever rows come with it, and
-rows learned in two calls weigh the same in one. Sums are exact multiples of the smallest `unit`.
+rows learned in two calls weigh the same in one. Sums are exact multiples of the smallest unit,
+2^-`bits_of`.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ def rounded_weights(sample_weight: Any, n: int) -> Floats | None:
     return None if (weights == 1.0).all() else weights
 
 
-def unit(weights: Floats | None) -> int:
-    """The exponent, 0 at most, of the largest unit in which all weights are whole numbers."""
+def bits_of(weights: Floats | None) -> int:
+    """The bits b of the largest unit 2^-b, 1 at most, in which all weights are whole numbers."""
     if weights is None or not weights.any():
         return 0
     mantissa, exponent = np.frexp(weights[weights > 0])
     digits = np.ldexp(mantissa, 53).astype(np.int64)
     _, place = np.frexp((digits & -digits).astype(np.float64))
-    return min(0, int((exponent - 54 + place).min()))
+    return max(0, int((54 - exponent - place).max()))

@@ -6,10 +6,28 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from traceless.exceptions import MismatchError
-from traceless.features.specification import PROBE, specification_digest
+from traceless.features.bound_map import PROBE, specification_digest
+from traceless.knowledge.responses import SAID, Label, Task
 
 if TYPE_CHECKING:
-    from traceless.knowledge.responses import Label, Task
+    from traceless.knowledge.sums import Knowledge, Recipe
+
+
+def check_combinable(
+    ours: Recipe | Knowledge,
+    theirs: Recipe | Knowledge,
+    our_responses: Sequence[Label],
+    their_responses: Sequence[Label],
+) -> None:
+    """Raise a sentence that says why knowledge of two kinds cannot be added."""
+    if ours.task != theirs.task:
+        raise MismatchError(
+            f"Knowledge of {SAID[ours.task]} cannot be combined with knowledge of "
+            f"{SAID[theirs.task]}."
+        )
+    check_same_specification(ours.specification, theirs.specification)
+    if ours.task != "classification":
+        check_targets(ours.task, our_responses, their_responses)
 
 
 def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:

@@ -39,17 +39,14 @@ from traceless.arithmetic.integers import Integers, Sums, Wide
 from traceless.device.tensors import (
     check_rows,
     is_on_device,
-    labels_there,
-    sent_rows,
     taken_rows,
 )
 from traceless.exceptions import MismatchError
-from traceless.features.bound_map import BoundMap
-from traceless.features.specification import specification_digest
+from traceless.features.bound_map import BoundMap, specification_digest
 from traceless.files import saving
 from traceless.knowledge.columns import without_columns
 from traceless.knowledge.feasibility import check_sums
-from traceless.knowledge.fingerprint import Fingerprint, Lanes
+from traceless.knowledge.fingerprint import Lanes
 from traceless.knowledge.fingerprint import to_bytes as fingerprint_bytes
 from traceless.knowledge.gathering import Gathering
 from traceless.knowledge.responses import (
@@ -60,11 +57,9 @@ from traceless.knowledge.responses import (
     in_both,
     label_bytes,
     n_rows,
-    responses_of,
     union,
 )
-from traceless.knowledge.sample_weights import rounded_weights
-from traceless.knowledge.specifications import check_same_specification, check_targets
+from traceless.knowledge.specifications import check_combinable
 
 if TYPE_CHECKING:
     from traceless.features.feature_map import FeatureMap
@@ -95,72 +90,46 @@ class Recipe:
             return self.phi.describe()
         return self.phi.describe() | {"target_resolution": float(self.target_resolution)}
 
+    @property
+    def about_rows(self) -> bytes:
+        """What all rows of a fingerprint have in common."""
+        about = specification_digest(self.specification).encode(), self.task.encode()
+        return framed(b"traceless row 1", *about)
+
     def knowledge(self, rows: Rows) -> Knowledge:
         """The knowledge of rows in memory, gathered in chunks."""
-        return self._known(self._gathering(rows))
+        return self._known(Gathering(self, rows))
 
     def changed(self, known: Knowledge, rows: Rows, sign: int) -> Knowledge:
         """Some knowledge with rows in memory added to it (sign 1), or taken out of it (-1)."""
-        gathering, join = self._gathering(rows), operator.add if sign > 0 else operator.sub
-        ours, prints, names = gathering.responses, gathering.fingerprint, known.responses
-        several = self.task == "classification"
+        gathering, join = Gathering(self, rows), operator.add if sign > 0 else operator.sub
+        ours, names = gathering.responses, known.responses
+        several, prints, lanes = ours.has_classes, gathering.fingerprint, known.fingerprint
+        places = in_both(ours.names, names)[1]
         if (
             gathering.are_few
-            and (union(names, ours.names) if several else ours.names) == names
+            and len(places) == len(ours.names)
+            and (several or len(places) == len(names))
+            and len({*map(type, ours.names + names)}) < 2  # 1 == True
             and (known.specification, known.classwise) == (self.specification, self.classwise)
-            and (known.fingerprint is None) == (prints is None)
+            and (lanes is None) == (prints is None)
             and not isinstance(known.total, Wide)
         ):
-            places, total = in_both(ours.names, names)[1], known.total.copy()
+            total, counts = known.total.copy(), np.array(known.counts)
             if gathering.add_to(total, places, known.weight_bits, sign):
-                counts, lanes = np.array(known.counts), known.fingerprint
                 counts[places if several else ...] += sign * np.array(ours.counts)
-                if prints is not None:
+                if lanes is not None and prints is not None:
                     lanes = _read_only(join(lanes, prints.lanes))
-                after = replace(known, total=_read_only(total), fingerprint=lanes)
-                return replace(after, counts=tuple(counts.tolist()))._canonical()
+                held, rows_held = _read_only(total), tuple(counts.tolist())
+                return replace(known, counts=rows_held, total=held, fingerprint=lanes)._canonical()
         return cast("Knowledge", join(known, self._known(gathering)))
 
     def _known(self, gathering: Gathering) -> Knowledge:
-        prints, responses = gathering.fingerprint, gathering.responses
-        return Knowledge(
-            dict(self.specification),
-            self.task,
-            responses.names,
-            responses.counts,
-            _read_only(gathering.sums(self.classwise)),
-            -gathering.unit,
-            None if prints is None else prints.lanes,
-        )._canonical()
-
-    def _gathering(self, rows: Rows) -> Gathering:
-        """Rows in memory, checked and ready to be gathered."""
-        X, y, sample_weight = rows
-        X = X if self.device is None else sent_rows(X, self.device)
-        y = labels_there(X, y) if self.task == "classification" else y
-        weights = rounded_weights(sample_weight, X.shape[0])
-        responses = responses_of(y, weights, self.task, self.target_resolution)
-        if len(responses) != X.shape[0]:
-            raise ValueError(
-                f"X has {X.shape[0]} rows, but y has {len(responses)}: one is needed per row."
-            )
-        if self.phi.n_features != X.shape[1]:
-            raise ValueError(
-                f"X has {X.shape[1]} columns, the feature map takes {self.phi.n_features}."
-            )
-        if self.classwise and self.task != "classification":
-            said = SAID[self.task].capitalize()
-            raise ValueError(f"{said} has no classes to keep apart: leave classwise out.")
-        prints = None
-        if self.fingerprint:
-            known = specification_digest(self.specification).encode(), self.task.encode()
-            prints = Fingerprint(framed(b"traceless row 1", *known))
-        kind = Gathering
-        if is_on_device(X):
-            from traceless.knowledge.tensor_gathering import TensorGathering  # and torch with it
-
-            kind = TensorGathering
-        return kind(self.phi, X, responses, weights, prints, self.verbose)
+        responses, prints = gathering.responses, gathering.fingerprint
+        total = _read_only(gathering.sums(self.classwise))
+        lanes = None if prints is None else prints.lanes
+        counted = responses.names, responses.counts, total, gathering.bits, lanes
+        return Knowledge(dict(self.specification), self.task, *counted)._canonical()
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +182,10 @@ class Knowledge(saving.Savable):
     def __post_init__(self) -> None:
         """Copy arrays that somebody else could write to; our own come read-only."""
         for name in ("total", "fingerprint"):
-            array = integers.as_sums(getattr(self, name))
+            array = getattr(self, name)
             held = array.limbs if isinstance(array, Wide) else array
-            if held is not None and not _is_ours(held):
-                object.__setattr__(self, name, _read_only(array.copy()))
+            if held is not None and (held.dtype == object or not _is_ours(held)):
+                object.__setattr__(self, name, _read_only(integers.as_sums(array).copy()))
 
     @classmethod
     def of(
@@ -288,17 +257,13 @@ class Knowledge(saving.Savable):
         self._check_combinable(other)
         responses = union(self.responses, other.responses)
         a, b = self._with(responses), other._with(responses)
-        bits = max(a.weight_bits, b.weight_bits)
-        total = join(
-            integers.shifted(a.total, bits - a.weight_bits),
-            integers.shifted(b.total, bits - b.weight_bits),
-        )
-        counts = tuple(map(each, a.counts, b.counts))
+        *both, bits = integers.alike(a.total, a.weight_bits, b.total, b.weight_bits)
+        total, counts = _read_only(join(*both)), tuple(map(each, a.counts, b.counts))
         lanes = None
         if a.fingerprint is not None and b.fingerprint is not None:
             lanes = _read_only(each(a.fingerprint, b.fingerprint))  # mod 2^16
         return replace(
-            a, counts=counts, total=_read_only(total), weight_bits=bits, fingerprint=lanes
+            a, counts=counts, total=total, weight_bits=bits, fingerprint=lanes
         )._canonical()
 
     def __neg__(self) -> Knowledge:
@@ -477,9 +442,7 @@ class Knowledge(saving.Savable):
 
     def large_features(self) -> NDArray[np.intp]:
         """The features that take some 2^42 steps of their grid, as seconds since 1970 do."""
-        if not isinstance(self.total, Wide):
-            return np.empty(0, dtype=np.intp)
-        squares = sum(m.diagonal() for m in (self.total if self.classwise else (self.total,)))
+        squares: Any = sum(m.diagonal() for m in (self.total if self.classwise else (self.total,)))
         mean = (squares[: self.n_outputs] >> self.weight_bits) // max(self.n_samples, 1)
         return np.flatnonzero(mean >= _LARGE)
 
@@ -542,19 +505,17 @@ class Knowledge(saving.Savable):
         if responses == self.responses:
             return self
         old, new = in_both(self.responses, responses)
-        total = integers.with_classes(self.total, self.n_outputs, old, new, len(responses))
+        if self.classwise:
+            total = integers.with_rows(self.total, old, new, len(responses))
+        else:
+            total = integers.with_classes(self.total, self.n_outputs, old, new, len(responses))
         counts = [0] * len(responses)
         for k, place in zip(old, new, strict=True):
             counts[place] = self.counts[k]
         return replace(self, responses=responses, counts=tuple(counts), total=_read_only(total))
 
     def _check_combinable(self, other: Knowledge) -> None:
-        if self.task != other.task:
-            raise MismatchError(
-                f"Knowledge of {SAID[self.task]} cannot be combined with knowledge of "
-                f"{SAID[other.task]}."
-            )
-        check_same_specification(self.specification, other.specification)
+        check_combinable(self, other, self.responses, other.responses)
         if self.classwise != other.classwise:
             raise MismatchError(
                 "One side keeps its classes apart and the other is pooled, which cannot be undone. "
@@ -566,8 +527,6 @@ class Knowledge(saving.Savable):
                 "One side has a fingerprint of its rows and the other has none. Gather the other "
                 "again with fingerprint=True, or combine it with without_fingerprint() of the one."
             )
-        if self.task != "classification":
-            check_targets(self.task, self.responses, other.responses)
 
 
 def _read_only(ours: Any) -> Any:
