@@ -34,7 +34,7 @@ LABEL_TYPES = frozenset(np.dtype(kind).name for kind in _KINDS)
 Labels = Literal["classes", "numbers", "none"]  # what the labels of rows are
 
 
-def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Rows | Source:
+def checked(estimator: Any, rows: Rows | Source, reset: bool) -> Rows | Source:
     """Rows in memory or elsewhere, with columns that the estimator knows (or learns: `reset`)."""
     if not isinstance(rows, Source):
         if not isinstance(rows, tuple) or len(rows) not in (2, 3):
@@ -45,8 +45,12 @@ def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Row
         plain, (X, y, weight) = _IN_MEMORY.issuperset(map(type, rows)), (*rows, None)[:3]
         source = None if plain else as_source(X, y, weight, table_of(estimator))
         if source is None:
-            return checked_arrays(estimator, rows, task, reset)
+            if reset and getattr(y, "ndim", 2) != 1:
+                estimator._begin(task_of(rows))
+            return checked_arrays(estimator, rows, estimator._task, reset)
         rows = source
+    if reset:
+        estimator._begin(task_of(rows))
     _check_columns(estimator, rows, reset)
     return rows
 
@@ -59,10 +63,10 @@ def read_rows(estimator: Any, X: Any) -> Any:
 
 def known_rows(estimator: Any, X: Any) -> Any:
     """Rows to be asked for, as an array with the columns that a fitted estimator knows."""
+    if getattr(estimator.feature_map, "table", None) is None and are_plain(estimator, X):
+        return X
     if table := table_of(estimator):
         return check_array(table.rows(X), ensure_all_finite=False)  # there is one at least
-    if are_plain(estimator, X):
-        return X
     options = {"reset": False, "accept_sparse": "csr", "ensure_all_finite": False}
     return validate_data(estimator, X, **options)
 
@@ -172,7 +176,7 @@ def _are_plain(estimator: Any, rows: Rows, task: Task, reset: bool) -> bool:
     X, y = rows[:2]
     return (
         type(X) is type(y) is np.ndarray
-        and table_of(estimator) is None
+        and getattr(estimator.feature_map, "table", None) is None  # one would read the rows
         and (len(rows) == 2 or rows[2] is None)
         and task != "multilabel"
         and y.ndim == 1

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.integers import Floats, Wide
 from traceless.arithmetic.products import Coefficients
 from traceless.device.tensors import is_on_device, on_host, taken
 from traceless.estimators.inputs import (
@@ -28,7 +28,6 @@ from traceless.estimators.inputs import (
     known_rows,
     sides,
     take_names,
-    task_of,
 )
 from traceless.estimators.row_guard import Guard
 from traceless.estimators.scoring import scores
@@ -328,21 +327,20 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             self.__dict__.pop(name, None)
 
     def _begin(self, task: Task) -> None:
-        """Take the task of the first rows, or knowledge, where an estimator is for several."""
+        """Take the task of the first rows, or knowledge: a classifier may be for several labels."""
+        if task == "multilabel" and self._task == "classification":
+            self._task = task
 
     def _learn(self, add: Rows | Source | None, forget: Rows | Source | None) -> None:
         check_parameters(self)
         state = self._current()
         if state is None and add is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
-        if state is None:
-            self._begin(task_of(add))
-        new = None if add is None else checked(self, add, self._task, reset=state is None)
-        old = None if forget is None else checked(self, forget, self._task, reset=False)
+        new = None if add is None else checked(self, add, reset=state is None)
+        old = None if forget is None else checked(self, forget, reset=False)
         if self.guard or (state is not None and self.solver != "cholesky"):
             new, old = on_host(new), on_host(old)
-        names = [(side.name, n) for side, n in ((new, 1), (old, -1)) if isinstance(side, Source)]
-        guarded = self._keep_guard(state, new, old)
+        given, guarded = ((new, 1), (old, -1)), self._keep_guard(state, new, old)
         if state is None and new is not None:
             recipe = self._recipe()
             known, first = self._first_knowledge(new, recipe)
@@ -359,8 +357,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 certain=guarded,
             )
         self._state = state
-        for name, times in names:
-            self._merged = self._provenance.learned(name, times)
+        for rows, times in given:
+            if isinstance(rows, Source):
+                self._merged = self._provenance.learned(rows.name, times)
 
     def _first_knowledge(self, rows: Rows | Source, recipe: Recipe) -> tuple[Knowledge, Any]:
         """The knowledge of the first rows that are learned, and some of these: X and y."""
@@ -390,10 +389,10 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002
         """Check the first rows: there are some, on a grid neither too coarse nor too fine."""
-        if not part.n_samples:
+        if not any(part.counts):
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
         names, phi = getattr(self, "feature_names_in_", None), self._map()
-        if phi.features_are_columns:
+        if phi.features_are_columns and isinstance(part.total, Wide):
             report_large(part.large_features(), names)
         steps = phi.input_steps(self.n_features_in_)
         if type(X) is not np.ndarray and is_on_device(X):
@@ -427,6 +426,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def _recipe(self, known: Knowledge | None = None) -> Recipe:
         """How rows become knowledge: as the parameters are set now, or as some of it was made."""
         weighted = self.class_weight is not None
+        if known is None and (weighted or self.classwise):
+            self._check_unweighted()
         keeps_classes = weighted if self.classwise is None else bool(self.classwise)
         return Recipe(
             self._bind(),

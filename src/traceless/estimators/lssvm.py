@@ -25,7 +25,7 @@ from traceless.estimators.summary import Summary
 from traceless.features.feature_map import FeatureMap
 from traceless.features.grid import grid_step, report_coarse
 from traceless.knowledge.responses import Task, label_array
-from traceless.knowledge.sums import Knowledge, Recipe
+from traceless.knowledge.sums import Knowledge
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, Constraint, choice
 from traceless.solvers.class_weights import SCOPES, shared_weights
 from traceless.sources.answers import where_the_rows_are
@@ -272,7 +272,8 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
             return like(X, has)
         winners = now._winners(X)  # first: it checks the rows and the model
         classes = now.classes_
-        return like(X, np.asarray(classes[np.minimum(winners, len(classes) - 1)]))
+        found = np.asarray(classes[np.minimum(winners, len(classes) - 1)])
+        return found if type(X) is np.ndarray else like(X, found)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose label is right, or all of whose labels are.
@@ -348,16 +349,6 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         if V.shape[1] == 2:
             return V[:, 1:] - V[:, :1]
         return 2 * V - V.sum(axis=1, keepdims=True)
-
-    def _begin(self, task: Task) -> None:
-        self.__dict__.pop("_task", None)
-        if task == "multilabel":
-            self._task = task
-
-    def _recipe(self, known: Knowledge | None = None) -> Recipe:
-        if known is None:
-            self._check_unweighted()
-        return super()._recipe(known)
 
     def _check_unweighted(self) -> None:
         """Raise if classes of several labels are to be weighted."""

@@ -136,12 +136,13 @@ class BoundMap:
         X = dense_rows(X, rows)
         out = np.empty((len(X), len(self.steps))) if out is None else out[: len(X)]
         self.encode(X, out)
-        self.check(out, energy(out), X)
+        if not energy(out) <= LARGEST:  # which is mostly enough
+            self.check(out, X)
         return out
 
-    def check(self, codes: Floats, bound: float, X: Floats) -> None:
-        """Raise for codes of X that are not finite or beyond 2^53; `bound` is one on their size."""
-        if not bound <= LARGEST and not peak(codes) <= LARGEST:
+    def check(self, codes: Floats, X: Floats) -> None:
+        """Raise if some codes of X are not finite or beyond 2^53."""
+        if not peak(codes) <= LARGEST:
             refuse(codes, self.steps, X, "Feature")
 
 

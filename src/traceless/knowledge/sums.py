@@ -430,15 +430,16 @@ class Knowledge(saving.Savable):
     def feature_gram(self) -> Sums:
         """Σ ω φφᵀ, J × J."""
         J = self.n_outputs
-        return integers.least(self.gram[:J, :J])
+        found: Sums = self.gram[:J, :J]
+        return integers.least(found) if isinstance(found, Wide) else found
 
     @property
     def response_sums(self) -> Integers:
         """Σ ω φ rᵀ, J × K: per class the sum of φ, or per target Σφy."""
         J, total = self.n_outputs, self.total
-        if self.classwise:
-            return integers.as_array(total[:, J, :J]).T
-        return integers.as_array(total[:J, J:])
+        part: Any = total[:, J, :J] if self.classwise else total[:J, J:]
+        found: Integers = integers.as_array(part) if isinstance(part, Wide) else part
+        return found.T if self.classwise else found
 
     def large_features(self) -> NDArray[np.intp]:
         """The features that take some 2^42 steps of their grid, as seconds since 1970 do."""
