@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo core sanitize test test-plain coverage test-spark test-torch test-ray test-flower lint bench dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo core sanitize test test-plain coverage test-spark test-torch test-ray test-flower lint messages bench dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,7 +26,7 @@ help:
 	@echo "             checks, 20 000 solutions and predictions against fractions (three quarters of an hour)"
 	@echo "make reproduce   the experiments of the papers, as reports in results/ (QUICK=1: on few rows)"
 	@echo "make docs    the site, with its gallery; make docs-check builds it without running the gallery"
-	@echo "make lint    style, types and layers only"
+	@echo "make lint    style, types and layers only; make messages brings the translations up to date"
 	@echo "make clean   remove the environment and caches"
 
 $(VENV)/bin/python:
@@ -73,6 +73,13 @@ lint: $(VENV)/with-test
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 test: lint test-plain
 	$(PYTEST)
+
+# the catalogue of messages: extracted from the templates, merged into what is translated, compiled
+LOCALE := src/traceless/pages/locale
+messages: $(VENV)/with-test
+	$(BIN)/pybabel -q extract -F pyproject.toml --no-location --sort-output -o build/messages.pot src/traceless
+	$(BIN)/pybabel -q update -D traceless -d $(LOCALE) -i build/messages.pot --no-fuzzy-matching --ignore-pot-creation-date
+	$(BIN)/pybabel -q compile -D traceless -d $(LOCALE)
 
 # what the core computes, without it: the same results
 test-plain: $(VENV)/with-test

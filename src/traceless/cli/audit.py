@@ -14,6 +14,7 @@ from traceless.cli.chosen import hint, id_column, ids_in, similar
 from traceless.cli.command import command
 from traceless.cli.output import Grid, Outputs, Result, fields
 from traceless.cli.trials import How, change_options
+from traceless.pages import LANGUAGES
 
 if TYPE_CHECKING:
     from traceless.store import Store
@@ -129,12 +130,18 @@ def history(store: Store, last: int | None) -> Result:
 @command(
     "traceless receipt shop > receipt.json",
     "traceless receipt shop 3 --html receipt.html --out receipt.json",
+    "traceless receipt shop 3 --html beleg.html --language de",
 )
 @inputs.store_argument
 @click.argument("number", type=click.IntRange(min=0), required=False)
 @inputs.path_option("--html", help="Also write a page to print.")
+@click.option(
+    "--language", type=click.Choice(LANGUAGES), default="en", help="Of the page: English or German."
+)
 @inputs.out_option
-def receipt(store: Store, number: int | None, html: str | None, out: str | None) -> Result:
+def receipt(
+    store: Store, number: int | None, html: str | None, language: str, out: str | None
+) -> Result:
     """Give the receipt of a change, as JSON or a page.
 
     NUMBER is that of the change, by default the last one. The receipt names no rows. Whoever
@@ -146,7 +153,8 @@ def receipt(store: Store, number: int | None, html: str | None, out: str | None)
     except LookupError as error:
         raise click.UsageError(str(error)) from error
     text, written = found.to_json(), list(files)
-    files.write(html, [found.to_html()])
+    if html is not None:
+        files.write(html, [found.to_html(language)])
     files.write(out, [text])
     return Result(
         {"receipt": json.loads(text), "entry": found.as_dict(), "written": written},

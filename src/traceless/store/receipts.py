@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from traceless.exceptions import StoreError
 from traceless.files.container import parsed_json
-from traceless.store import receipt_page
 from traceless.store.checkpoint import Head, proven_by
 from traceless.store.entries import Entry, hash_of
 from traceless.store.envelope import envelope, opened, signed_bytes, statement
@@ -211,9 +210,16 @@ class Receipt(Entry):
         _check_signer(entry.signer, signer)
         return cls.of(entry, document, proof)
 
-    def to_html(self) -> str:
-        """The receipt as an HTML page to print, which loads nothing from elsewhere."""
-        return receipt_page.page(self)
+    def to_html(self, language: str = "en") -> str:
+        """The receipt as an HTML page to print, which loads nothing from elsewhere.
+
+        Parameters
+        ----------
+        language : {"en", "de"}, default="en"
+        """
+        from traceless.pages.receipt import page
+
+        return page(self, language)
 
 
 def described(document: str) -> dict[str, Any]:
