@@ -103,6 +103,16 @@ const auto fast_backward = FASTEST(backward);
 const auto fast_rotate = FASTEST(rotate);
 const auto fast_block = FASTEST(block);
 
+// The upper triangle of A ← R; false at the first pivot that is not above this part of its diagonal. Each entry loses
+// its products one after the other, in the order of the rows: its bits are the same on every machine.
+bool cholesky(double *A, int64_t stride, int64_t n, double sound) {
+  std::vector<double> limit(n);
+  for (int64_t i = 0; i < n; ++i) limit[i] = sound * A[i * stride + i];
+  for (int64_t start = 0; start < n; start += BLOCK)
+    if (!fast_block(A, stride, n, start, limit.data())) return false;
+  return true;
+}
+
 }  // namespace
 
 void Factor::resize(int members) {
@@ -114,7 +124,8 @@ void Factor::resize(int members) {
 }
 
 void Factor::forget() {
-  resize(k + 16);
+  if (room > k + k / 2 + 64) resize(k + k / 4 + 32);
+  for (int i = 0; i < room; ++i) std::fill(row(i) + (i < k ? k : 0), row(i) + room, 0.0);
   for (auto *values : {&v, &ones, &x, &size, &column, &scratch}) std::fill(values->begin(), values->end(), 0.0);
 }
 
@@ -122,20 +133,14 @@ void Factor::reserve(int members) {
   if (members > room) resize(members + members / 4 + 32);
 }
 
-bool cholesky(double *A, int64_t stride, int64_t n, double sound) {
-  std::vector<double> limit(n);
-  for (int64_t i = 0; i < n; ++i) limit[i] = sound * A[i * stride + i];
-  for (int64_t start = 0; start < n; start += BLOCK)
-    if (!fast_block(A, stride, n, start, limit.data())) return false;
-  return true;
-}
-
-bool Factor::set(const std::vector<double> &A) {
-  const int n = std::lround(std::sqrt(double(A.size())));
-  k = 0;
+bool Factor::set(const std::vector<double> &G, int n, double shift, double sound) {
+  k = 0, rho = shift;
   reserve(n + 1);
-  for (int i = 0; i < n; ++i) std::copy_n(&A[size_t(i) * n], n, row(i));
-  if (!cholesky(R.data(), room, n, 100 * SOUND)) return false;
+  for (int i = 0; i < n; ++i)
+    for (int j = i; j < n; ++j) row(i)[j] = G[size_t(i) * n + j] + rho;
+  const bool done = cholesky(R.data(), room, n, sound);
+  for (int i = 0; i < n; ++i) std::fill_n(row(i), i, 0.0);
+  if (!done) return false;
   k = n;
   return true;
 }

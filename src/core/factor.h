@@ -10,10 +10,6 @@
 
 #include "core.h"
 
-// The upper triangle of A ← R; false at the first pivot that is not above this part of its diagonal. Each entry loses
-// its products one after the other, in the order of the rows: its bits are the same on every machine.
-bool cholesky(double *A, int64_t stride, int64_t n, double sound);
-
 struct Factor {
   int k = 0, room = 0;
   double rho = 1;
@@ -24,7 +20,8 @@ struct Factor {
   void reserve(int members);
   void resize(int members);
   void forget();                          // what is of members that were, and room for more than a few
-  bool set(const std::vector<double> &A);  // from A, k × k; false where a pivot is unsound
+  // From kernel values, n × n, and ρ; false where a pivot is below this part of its diagonal.
+  bool set(const std::vector<double> &G, int n, double rho, double sound);
   void forward(double *a, double *b);     // a ← R⁻ᵀa, and b if there is one
   void backward(double *a, double *b);    // a ← R⁻¹a
   bool grow(double diagonal);             // by the point of `column`, already solved forward; false where unsound

@@ -28,16 +28,37 @@ INLINE void add_each(const double *const *lines, const double *c, int k, double 
   }
 }
 
-#define ADD(ISA, TARGET)                                                                                    \
-  TARGET void add_each##ISA(const double *const *lines, const double *c, int k, double *out, int64_t begin, \
-                            int64_t end) { add_each(lines, c, k, out, begin, end); }
+// Products and sums with what their rounding leaves out (Dekker 1971, Knuth 1969).
+INLINE void add_twofold(const double *const *lines, const double *c, int k, double *__restrict high,
+                        double *__restrict low, int64_t begin, int64_t end) {
+  for (int i = 0; i < k; ++i) {
+    const double *a = lines[i], p = c[i];
+    for (int64_t j = begin; j < end; ++j) {
+      const double t = p * a[j], s = high[j] + t, z = s - high[j];
+      low[j] += (high[j] - (s - z)) + (t - z) + __builtin_fma(p, a[j], -t);
+      high[j] = s;
+    }
+  }
+}
+
+#define ADD(ISA, TARGET)                                                                                       \
+  TARGET void add_each##ISA(const double *const *lines, const double *c, int k, double *out, int64_t begin,    \
+                            int64_t end) { add_each(lines, c, k, out, begin, end); }                           \
+  TARGET void add_twofold##ISA(const double *const *lines, const double *c, int k, double *high, double *low,  \
+                               int64_t begin, int64_t end) { add_twofold(lines, c, k, high, low, begin, end); }
 FOR_VECTORS(ADD)
 const auto fastest = FASTEST(add_each);
+const auto fastest_twofold = FASTEST(add_twofold);
 
 }  // namespace
 
 void add_lines(const double *const *lines, const double *c, int k, double *out, int64_t begin, int64_t end) {
   fastest(lines, c, k, out, begin, end);
+}
+
+void add_lines_twofold(const double *const *lines, const double *c, int k, double *high, double *low, int64_t begin,
+                       int64_t end) {
+  fastest_twofold(lines, c, k, high, low, begin, end);
 }
 
 Runs runs_of(const std::vector<char> &used) {
@@ -54,7 +75,7 @@ Runs runs_of(const std::vector<char> &used) {
 }
 
 Gram::Gram(Kernel kernel, int64_t width, int64_t memory, std::string refusal, nb::object function)
-    : memory(memory), kernel(kernel), function(function), width(width), refusal(refusal) {}
+    : width(width), memory(memory), kernel(kernel), function(function), refusal(refusal) {}
 
 // Writes rows into slots that are free.
 void Gram::place(In<double, 2> X, In<int64_t, 1> slots) {
@@ -234,7 +255,8 @@ void Gram::fill(int threads) {
   computed += int64_t(n) * n;
 }
 
-void Gram::add(const std::vector<int> &slots, const std::vector<double> &c, const Runs &runs, double *out) {
+void Gram::add(const std::vector<int> &slots, const std::vector<double> &c, const Runs &runs, double *out,
+               double *low) {
   const double *four[4];
   const int k = slots.size();
   for (int i = 0; i < k; i += 4) {
@@ -254,7 +276,9 @@ void Gram::add(const std::vector<int> &slots, const std::vector<double> &c, cons
       compute(slot, missing, own.data(), !function.is_none());
       four[j] = own.data();
     }
-    for (auto [begin, end] : runs) add_lines(four, &c[i], some, out, begin, end);
+    for (auto [begin, end] : runs)
+      if (low) add_lines_twofold(four, &c[i], some, out, low, begin, end);
+      else add_lines(four, &c[i], some, out, begin, end);
   }
 }
 

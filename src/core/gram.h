@@ -9,7 +9,6 @@
 
 #include <nanobind/stl/string.h>
 
-#include <atomic>
 #include <memory>
 #include <new>
 #include <string>
@@ -44,21 +43,23 @@ class Gram {
   void combined(In<int64_t, 1> a, In<double, 1> c, In<int64_t, 1> b, Out<double, 1> out);
   // Lines asked for from here on stay where they are until the next call.
   void hold() { mark = clock; }
-  // out += Σ_i c_i line_i, four lines at a time, in order.
-  void add(const std::vector<int> &slots, const std::vector<double> &c, const Runs &runs, double *out);
+  // out += Σ_i c_i line_i, four lines at a time, in order; with twice the digits where there is a low part.
+  void add(const std::vector<int> &slots, const std::vector<double> &c, const Runs &runs, double *out,
+           double *low = nullptr);
+  // The row in a slot, without the centre of a linear kernel.
+  const double *row(int slot) const { return &rows[size_t(slot) * width]; }
   // The kernel values of two rows, or of one with some.
   void values(int slot, const int64_t *others, int64_t n, double *out);
 
   static void check_signals();  // raises what the user has interrupted by
 
-  const int64_t number = ++made;  // which Gram this is
   int n = 0;  // slots up to the last that was ever used
   std::vector<double> diagonal;
+  const int64_t width;
   int64_t memory;
   int64_t held = 0, computed = 0;  // lines, and kernel values so far
 
  private:
-  static inline std::atomic<int64_t> made{0};
   struct Line {
     std::unique_ptr<double[]> values;
     int size = 0;
@@ -73,7 +74,6 @@ class Gram {
 
   Kernel kernel;
   nb::object function;  // of one row and several, for kernels that are not computed here
-  int64_t width;
   std::string refusal;  // of rows that show a kernel not to be positive; empty where it surely is
   int capacity = 0;
   std::vector<double> rows, gathered, result;
@@ -86,3 +86,6 @@ class Gram {
 
 // out[j] += Σ_i c_i lines_i[j], the terms of four lines in one sum: the order of the bits that are published.
 void add_lines(const double *const *lines, const double *c, int k, double *out, int64_t begin, int64_t end);
+// The same, exact to about twice the digits: high + low is the sum.
+void add_lines_twofold(const double *const *lines, const double *c, int k, double *high, double *low, int64_t begin,
+                       int64_t end);

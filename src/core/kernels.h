@@ -13,12 +13,13 @@
 #if defined(__x86_64__)
 #define FOR_VECTORS(MAKE)                          \
   MAKE(_sse, )                                     \
-  MAKE(_avx2, __attribute__((target("avx2"))))     \
-  MAKE(_avx512, __attribute__((target("avx512f"))))
+  MAKE(_avx2, __attribute__((target("avx2,fma")))) \
+  MAKE(_avx512, __attribute__((target("avx512f,fma"))))
 #define FASTEST(NAME)                                       \
-  (__builtin_cpu_supports("avx512f") ? NAME##_avx512        \
-   : __builtin_cpu_supports("avx2")  ? NAME##_avx2          \
-                                     : NAME##_sse)
+  (!__builtin_cpu_supports("fma")      ? NAME##_sse         \
+   : __builtin_cpu_supports("avx512f") ? NAME##_avx512      \
+   : __builtin_cpu_supports("avx2")    ? NAME##_avx2        \
+                                       : NAME##_sse)
 #else
 #define FOR_VECTORS(MAKE) MAKE(_sse, )
 #define FASTEST(NAME) NAME##_sse

@@ -95,7 +95,7 @@ void Path::descend(double gap, int64_t most) {
   for (int i = 0; i < n; ++i) {
     Point &p = s.points[i];
     p.alpha = std::fabs(c[i]);
-    p.f = f[p.row], p.was = c[i];
+    p.f = f[p.row];
     p.g = p.y * (p.f + s.b - p.level);
     p.side = c[i] == 0 ? INSIDE : p.alpha < p.bound ? MARGIN : OUTSIDE;
   }

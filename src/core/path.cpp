@@ -55,15 +55,17 @@ void Path::remove(int m) {
 
 // New points with g ≥ 0 are inside; the others are outside a bound that grows from 0.
 void Path::add(int first) {
-  std::vector<int> support;
-  for (int i = 0; i < first; ++i)
-    if (s.points[i].alpha > 0) support.push_back(i);
   for (size_t i = first; i < s.points.size(); ++i) {
     Point &p = s.points[i];
-    p.f = 0;
     gram.hold();
-    const double *own = support.empty() ? nullptr : line(p.row);
-    for (int j : support) p.f += s.points[j].y * s.points[j].alpha * own[s.points[j].row];
+    const double *own = line(p.row);
+    double between = 0;  // of points that are not at a bound
+    for (int j = 0; j < first; ++j) {
+      const Point &q = s.points[j];
+      if (q.carried != 0) p.bounds.add_product(q.carried, own[q.row]);
+      if (q.y * q.alpha != q.carried) between += (q.y * q.alpha - q.carried) * own[q.row];
+    }
+    p.f = between + p.bounds.value();
     p.g = p.y * (p.f + s.b - p.level);
     p.side = p.g >= 0 ? INSIDE : OUTSIDE;
     p.bound = p.side == INSIDE ? p.final : 0;
@@ -78,10 +80,10 @@ void Path::fit() {
   double largest = 0;
   for (auto &p : s.points) p.bound = p.final, p.rate = 0, p.side = INSIDE, largest = std::max(largest, p.bound);
   s.members.clear(), s.factor.k = 0, s.factored = true;
-  from_scratch = true;
   if (one_sided(s.points, s.total)) {  // f is the class there is
     s.b = s.points.empty() ? 0.0 : s.points[0].level;
-    for (auto &p : s.points) p.alpha = p.g = p.was = 0;
+    for (auto &p : s.points) p.alpha = p.g = 0;
+    carry_bounds();
     s.residual = 0;
     return;
   }
@@ -104,7 +106,6 @@ void Path::solve() {
   for (int round = 0; round < 3 * ROUNDS && !(s.residual <= tolerance); ++round) {
     const Solution best = s;
     ++s.repairs;
-    from_scratch = true;
     if (round % 3 == 2) {
       descend(0.2 * tolerance, 20000);
       s.residual = worst(imbalance, tolerance);
@@ -139,7 +140,6 @@ bool Path::missed() {
 // Follows the path to θ = 1; where it fails, restarts it with random shifts.
 bool Path::follow_path() {
   if (follow_once()) return true;
-  from_scratch = true;
   for (double size : RESTARTS) {
     ++s.restarts;
     start_anywhere(size);
@@ -206,7 +206,7 @@ void Path::start_anywhere(double size) {
     if (p.side == INSIDE || (p.side == MARGIN && p.rate > 0)) p.bound = p.final, p.rate = 0;
     p.shift = 0;
   }
-  compute_g(from_scratch);
+  compute_g();
   for (auto &p : s.points) {
     const double noise = size * (0.5 + (random() >> 11) * 0x1p-53);
     if (p.side == LEAVING) continue;
@@ -219,6 +219,21 @@ void Path::start_anywhere(double size) {
   make_factor();
 }
 
+// The kernel values of some points.
+Values Path::kernel_values(const std::vector<int> &points) {
+  const size_t k = points.size();
+  std::vector<std::pair<int, int>> order(k);  // as they are in memory
+  for (size_t i = 0; i < k; ++i) order[i] = {s.points[points[i]].row, i};
+  std::sort(order.begin(), order.end());
+  Values G(k * k);
+  gram.hold();
+  for (auto [row, i] : order) {
+    const double *own = line(row);
+    for (auto [other, j] : order) G[i * k + j] = own[other];
+  }
+  return G;
+}
+
 // Factors the margin set anew; dependent points leave it by exchange.
 void Path::make_factor() {
   std::vector<int> members;
@@ -227,17 +242,9 @@ void Path::make_factor() {
     mean += gram.diagonal[s.points[i].row] / s.points.size();
     if (s.points[i].side == MARGIN) members.push_back(i);
   }
-  const int k = members.size();
-  s.factor.rho = mean > 0 ? mean : 1;
   s.factored = true;
   kept = false;
-  std::vector<double> A(size_t(k) * k);
-  gram.hold();
-  for (int i = 0; i < k; ++i) {
-    const double *own = line(s.points[members[i]].row);
-    for (int j = i; j < k; ++j) A[size_t(i) * k + j] = own[s.points[members[j]].row] + s.factor.rho;
-  }
-  if (s.factor.set(A)) {
+  if (s.factor.set(kernel_values(members), members.size(), mean > 0 ? mean : 1, 100 * SOUND)) {
     s.members = members;
     return;
   }
@@ -266,21 +273,35 @@ double Path::worst(double &imbalance, double &tolerance) const {
   return unbalanced > found ? unbalanced : found;
 }
 
-// Computes f and g of all points from their α: from scratch, or from what has changed since that was last done.
-void Path::compute_g(bool anew) {
-  std::vector<int> moved;
+// Takes what has changed of points at their bounds into the sums over them.
+void Path::carry_bounds() {
+  std::vector<int> rows;
   coefficients.clear();
-  for (size_t i = 0; i < s.points.size(); ++i) {
-    Point &p = s.points[i];
-    if (anew) p.was = p.f = 0;
-    const double c = p.y * p.alpha;
-    if (c != p.was) moved.push_back(i), coefficients.push_back(c - p.was);
-    p.was = c;
-  }
-  f.assign(gram.n, 0.0);
-  sum(moved, coefficients, f);
   for (auto &p : s.points) {
-    p.f += f[p.row];
+    const double c = p.side >= OUTSIDE ? p.y * p.alpha : 0.0;
+    if (c == p.carried) continue;
+    for (double part : {c, -p.carried})
+      if (part != 0) rows.push_back(p.row), coefficients.push_back(part);
+    p.carried = c;
+  }
+  if (rows.empty()) return;
+  std::vector<double> high(gram.n), low(gram.n);
+  for (auto &p : s.points) high[p.row] = p.bounds.high, low[p.row] = p.bounds.low;
+  gram.add(rows, coefficients, runs, high.data(), low.data());
+  for (auto &p : s.points) p.bounds = {high[p.row], low[p.row]};
+}
+
+// Computes f and g of all points from α.
+void Path::compute_g() {
+  carry_bounds();
+  std::vector<int> rows;
+  coefficients.clear();
+  for (auto &p : s.points)
+    if (p.side == MARGIN && p.alpha != 0) rows.push_back(p.row), coefficients.push_back(p.y * p.alpha);
+  f.assign(gram.n, 0.0);
+  gram.add(rows, coefficients, runs, f.data());
+  for (auto &p : s.points) {
+    p.f = f[p.row] + p.bounds.value();
     p.g = p.y * (p.f + s.b - p.level);
   }
 }
@@ -299,22 +320,56 @@ void Path::drop_leaving() {
   for (int &m : s.members) m = place[m];
 }
 
-// Measures, g computed from α for all points; where it is not near 0 on the margin set, after one refinement.
+// Solves the equations of the margin set once more, exactly, so that α there and b do not depend on the way. Where the
+// factor is too far from them, or the solution is out of bounds, everything stays as it is.
+void Path::solve_margin() {
+  s.exact = false;
+  const int k = s.factor.k;
+  if (!s.factored || !k) return;
+  Margin margin;
+  margin.G = kernel_values(s.members);
+  margin.q.add(s.total);
+  for (auto &p : s.points)
+    if (p.side == OUTSIDE) margin.q.add(-p.y * p.alpha);
+  Values c(k);
+  double most = 0, b = s.b;
+  for (int i = 0; i < k; ++i) {
+    const Point &p = s.points[s.members[i]];
+    margin.p.push_back(p.bounds.less_than(p.level));
+    c[i] = p.y * p.alpha;
+  }
+  kept = false;
+  if (!margin.solve(s.factor, c, b, QUICK)) return;
+  for (double own : c) most = std::max(most, std::fabs(own));
+  for (int i = 0; i < k; ++i) {
+    const Point &p = s.points[s.members[i]];
+    const double slack = SLACK * std::min(p.bound, most), alpha = p.y * c[i];
+    if (!(alpha >= -slack && alpha <= p.bound + slack)) return;
+  }
+  s.exact = true, s.b = b;
+  for (int i = 0; i < k; ++i) {
+    Point &p = s.points[s.members[i]];
+    p.alpha = std::min(std::max(p.y * c[i], 0.0), p.bound);
+  }
+}
+
+// Measures: solves the margin set exactly where that can be done, else refines once; g is computed from α for all.
 void Path::measure() {
   double imbalance, tolerance;
-  compute_g(from_scratch);
+  carry_bounds();
   drop_leaving();
+  solve_margin();
+  compute_g();
   Factor &R = s.factor;
   s.residual = worst(imbalance, tolerance);
-  if (s.factored && R.k && !(s.residual < 1e-3 * tolerance)) {
-    kept = false;
+  if (!s.exact && s.factored && R.k && !(s.residual < 1e-3 * tolerance)) {
     const double db = solve_for([](const Point &p) { return -p.y * p.g; }, -imbalance);
     for (int i = 0; i < R.k && std::isfinite(db); ++i) {
       Point &p = s.points[s.members[i]];
       p.alpha = std::min(std::max(p.alpha + p.y * R.x[i], 0.0), p.bound);
     }
     s.b += std::isfinite(db) ? db : 0;
-    compute_g(from_scratch);
+    compute_g();
   }
   if (s.members.empty()) centre();
   s.residual = worst(imbalance, tolerance);
@@ -388,15 +443,11 @@ Solution changed(Gram &gram, Solution s, const std::vector<int> &gone, const std
       if (p.side == INSIDE || (p.side == MARGIN && p.final >= p.bound)) p.bound = p.final;
       p.rate = p.final - p.bound;
     }
-    double imbalance, tolerance;
-    path.worst(imbalance, tolerance);
-    path.from_scratch = ++s.looks >= FRESH || tolerance > PROMISE;  // rounding would add up
     path.add(n);
     if (anywhere) path.start_anywhere(0);
     else path.start();
     path.solve();
   }
-  if (path.from_scratch) s.looks = 0;
   s.points.shrink_to_fit();
   s.factor.forget();
   return s;
@@ -405,7 +456,8 @@ Solution changed(Gram &gram, Solution s, const std::vector<int> &gone, const std
 Solution Solution::rescaled(double ratio, double lift) const {
   Solution other = *this;
   for (auto &p : other.points) {
-    for (double *v : {&p.alpha, &p.g, &p.bound, &p.final, &p.f, &p.was, &p.level}) *v *= ratio;
+    for (double *v : {&p.alpha, &p.g, &p.bound, &p.final, &p.f, &p.bounds.high, &p.bounds.low, &p.carried, &p.level})
+      *v *= ratio;
     p.level += lift;
   }
   other.b = b * ratio + lift, other.total = total * ratio, other.residual = residual * ratio;

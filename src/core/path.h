@@ -11,9 +11,7 @@
 // a start from anywhere has shifts that are its violations of the conditions, and they decay.
 #pragma once
 
-#include "factor.h"
-#include "gram.h"
-#include "tolerances.h"
+#include "margin.h"
 
 #include <random>
 
@@ -36,7 +34,9 @@ struct Point {
   double alpha = 0, g = 0;
   double bound = 0, final = 0, rate = 0;  // u, its value at θ = 1, and how fast it gets there
   double shift = 0;
-  double f = 0, was = 0;    // f without b as it was last computed, and the y α of that time
+  double f = 0;             // without b
+  Twofold bounds;           // the part of f that points at their bounds have; carried from path to path, as if exact
+  double carried = 0;       // its own y α in that part
   int row = 0;              // slot of the Gram
   Side side = INSIDE;
   bool watched = false;     // whether it is in the working set
@@ -50,8 +50,8 @@ struct Solution {
   bool factored = true;      // whether members and factor are there; else the next path makes them
   double b = 0, total = 0;
   double residual = 0;       // the largest violation of a condition
+  bool exact = false;        // whether α of the margin set and b are the exact solution of its equations, rounded
   int64_t breakpoints = 0, restarts = 0, repairs = 0;
-  int looks = 0;             // paths since f was computed from scratch
 
   Solution rescaled(double ratio, double lift) const;  // of ratio · f + lift
 };
@@ -76,8 +76,6 @@ class Path {
   void solve();
   double worst(double &imbalance, double &tolerance) const;
 
-  bool from_scratch = false;
-
  private:
   struct Window {  // the working set: for some breakpoints only its points are looked at
     bool open = false;
@@ -91,10 +89,13 @@ class Path {
   };
 
   const double *line(int row);
+  Values kernel_values(const std::vector<int> &points);
   double drift(const Point &p) const { return p.y * push[p.row] - p.shift; }
   void sum(const std::vector<int> &points, const std::vector<double> &c, std::vector<double> &out);
   void measure();
-  void compute_g(bool anew);
+  void carry_bounds();
+  void solve_margin();
+  void compute_g();
   void centre();
   void drop_leaving();
   void make_factor();

@@ -10,7 +10,7 @@ std::vector<Point> points(Slots rows, Vector y, Vector level, Vector bound) {
   std::vector<Point> found(y.shape(0));
   for (size_t i = 0; i < found.size(); ++i) {
     Point &p = found[i];
-    p.row = i < rows.size() ? rows.data()[i] : 0, p.y = y.data()[i], p.level = level.data()[i], p.bound = p.final = bound.data()[i];
+    p.row = rows.data()[i], p.y = y.data()[i], p.level = level.data()[i], p.bound = p.final = bound.data()[i];
   }
   return found;
 }
@@ -25,11 +25,11 @@ Solution change(Gram &gram, const Solution &before, Slots slots, Slots gone, Slo
 }
 
 // A solution that was found elsewhere; the next path makes its factor.
-Solution restored(Vector y, Vector level, Vector bound, Vector alpha, double b, double total,
+Solution restored(Slots rows, Vector y, Vector level, Vector bound, Vector alpha, double b, double total,
                   double residual) {
   Solution s;
-  s.points = points({}, y, level, bound);
-  s.b = b, s.total = total, s.residual = residual, s.factored = false, s.looks = FRESH;  // nothing is taken on trust
+  s.points = points(rows, y, level, bound);
+  s.b = b, s.total = total, s.residual = residual, s.factored = false;
   for (size_t i = 0; i < s.points.size(); ++i) {
     Point &p = s.points[i];
     p.alpha = alpha.data()[i];

@@ -1,56 +1,47 @@
-// What is published of a solution: a function of the data alone, in one order of evaluation, measured on all points.
+// What is published of a solution: a function of the data alone, measured on all points.
 //
 // Equal points are one group, its bound the sum of theirs; groups are sorted by the bytes of their content. Given
 // which groups are on the margin (E) and which beyond it, at their bound (O),
 //
 //     [K_EE 1; 1ᵀ 0] [c; b] = [level_E - K_EO c_O; total - 1ᵀc_O],      f = Σ c k + b
 //
-// is solved in one order of evaluation (margin.h), so f has the same bits on every machine.
+// is solved exactly and rounded once (margin.h), so f has the same bits whatever the way to it was.
 //
-// The sets are taken from g = y (f - level), not from α: f is unique (it minimises a strictly convex function), while
-// many α may belong to it. A first solution has the sides of the path's α; all of g is computed from it, and E is where
-// |g| is rounding. Where the rows of E depend on each other (columns of zeros and ones with a linear kernel) the
-// equations of a largest independent subset imply the others, so c is computed on that, and is the α of no group; the
-// α that is published with it is the path's. A linear f is w·x + b, and w and b are refined where g should be 0, so
-// that they are accurate also where Σ c x cancels.
+// A path ends at such a solution, and mostly that is what is published: where E is seen to be its margin set, and no
+// group of E has several points. Else the sets are taken from g = y (f - level), not from α: f is unique (it minimises
+// a strictly convex function), while many α may belong to it. A first solution has the sides of the path's α; all of g
+// is computed from it, and E is where |g| is rounding. Where the rows of E depend on each other (columns of zeros and
+// ones with a linear kernel) the equations of a largest independent subset imply the others, so c is computed on that,
+// and is the α of no group; the α that is published with it is the path's. A linear f is w·x + b, and w and b are
+// refined where g should be 0, so that they are accurate also where Σ c x cancels.
 //
-// To measure it, f is needed everywhere. Sums over points at their bound are carried from one solution to the next, as
-// few of these points change; on the margin they are compared with those that were just computed from scratch.
 // Whatever violates the conditions by more than the end of the path does gives way to that, and says so.
-#include "margin.h"
+#include "path.h"
 
 #include <numeric>
 
 namespace {
 
+typedef std::vector<int> Some;  // places, in order
+
+// Σa, one after the other.
+double sum(const Values &a) {
+  double total = a.empty() ? 0.0 : a[0];
+  for (size_t i = 1; i < a.size(); ++i) total += a[i];
+  return total;
+}
+
 struct Candidate {
   Values c, alpha, w, f;  // f = Σ c k without b, where it is known; w of a linear kernel
   double b = 0, residual = 0;
   bool free = true;       // whether c is on all groups of the margin, so that it is their α too
-  bool certain = false;   // whether the sides are beyond doubt
-};
-
-// Points, and where their path has ended.
-struct Ends {
-  In<int64_t, 1> slots;  // of their rows in the Gram
-  In<double, 2> X;       // their rows
-  In<double, 1> y, level, bound, alpha;
-  double total, b;
-  int copies;            // points for each row, one after the other
-};
-
-// Σ c k over points at their bounds, by slot, as a solution has left it; not a number where it has no point.
-struct Sums {
-  int64_t gram = 0;  // which it belongs to
-  int age = 0;       // changes since it was computed from scratch
-  Values f, c;
+  bool decided = true;    // whether c and b are the exact solution for the sides, rounded
+  bool certain = false;   // whether the sides are beyond doubt too
 };
 
 class Groups {
  public:
-  Sums sums;  // of the solution before, then of this one
-  bool carried = false;
-  Groups(Gram &gram, const Ends &ends, std::optional<In<double, 1>> centre, bool linear, nb::object exact);
+  Groups(Gram &gram, const Solution &end, int copies, bool linear, nb::object exact);
   Candidate best();
   double noise(const Candidate &s) const;
 
@@ -61,37 +52,42 @@ class Groups {
   double dual_noise(const Candidate &s) const { return ROUNDED * EPS * sum(s.alpha) * largest * largest; }
   Values combined(const Some &of, const Values &c);
   Values between(int i, const Some &others, const Some &order = {});
-  Values at_bounds(const Some &O, const Values &c);
+  std::vector<Twofold> at_bounds(const Values &c);
   Values weights(const Values &c) const;
   Some support(const Values &c) const;
   Values products(const Some &of, const Values &w) const;
   Values slopes(Candidate &s);
   std::vector<signed char> sides(const Values &g, double threshold) const;
+  bool far_from_sides(const Values &g, const std::vector<signed char> &sides, double threshold) const;
+  int side(int64_t i, double alpha) const;
+  bool is_beyond(int64_t i, double alpha) const;
   bool solve(const std::vector<signed char> &sides, Candidate &s);
   void centre(Candidate &s);
   bool as_dual(Candidate &s) const;
   double violation(const Values &g, const Values &alpha) const;
   void measure(Candidate &s);
+  bool ended(Candidate &s);
   bool canonical(Candidate &s);
 
   Gram &gram;
+  const Solution &end;
   nb::object exact;
   Runs runs;
   Some all, slot;
-  Values held, level, X;  // X: centred rows, of a linear kernel
-  double total, b, largest = 0;
+  Values held, level, X;  // X: rows, of a linear kernel
+  double total, largest = 0, most = 0;  // of k(x, x)^½; of α, or what would be seen in f
   int64_t n, d;
 };
 
-Groups::Groups(Gram &gram, const Ends &ends, std::optional<In<double, 1>> centre, bool linear, nb::object exact)
-    : gram(gram), exact(exact), total(ends.total), b(ends.b), d(ends.X.shape(1)) {
-  const int64_t m = ends.y.shape(0), copies = ends.copies;
-  const double *signs = ends.y.data(), *levels = ends.level.data(), *alphas = ends.alpha.data();
-  const auto row = [&](int64_t i) { return ends.X.data() + i * d; };
+Groups::Groups(Gram &gram, const Solution &end, int copies, bool linear, nb::object exact)
+    : gram(gram), end(end), exact(exact), total(end.total), d(gram.width) {
+  const auto &points = end.points;
+  const int64_t m = points.size();
+  const auto row = [&](int64_t i) { return gram.row(points[i].row); };
   const auto compared = [&](int64_t i, int64_t j) {  // the bytes of two points
     int sign = std::memcmp(row(i), row(j), 8 * d);
-    if (!sign) sign = std::memcmp(signs + i, signs + j, 8);
-    return sign ? sign : std::memcmp(levels + i, levels + j, 8);
+    if (!sign) sign = std::memcmp(&points[i].y, &points[j].y, 8);
+    return sign ? sign : std::memcmp(&points[i].level, &points[j].level, 8);
   };
   std::vector<std::pair<uint64_t, int64_t>> order(m);  // the first eight bytes as a number, the highest first
   for (int64_t i = 0; i < m; ++i) {
@@ -108,11 +104,11 @@ Groups::Groups(Gram &gram, const Ends &ends, std::optional<In<double, 1>> centre
     const int64_t i = order[o].second;
     if (!o || order[o].first != order[o - 1].first || compared(i, order[o - 1].second)) {
       first.push_back(i), U.push_back(0), held.push_back(0);
-      y.push_back(signs[i]), level.push_back(levels[i]), slot.push_back(ends.slots.data()[i]);
+      y.push_back(points[i].y), level.push_back(points[i].level), slot.push_back(points[i].row);
       largest = std::max(largest, std::sqrt(std::max(0.0, gram.diagonal[slot.back()])));
     }
-    U.back() += ends.bound.data()[i];
-    held.back() += alphas[i];
+    U.back() += points[i].bound;
+    held.back() += points[i].alpha;
     group[i] = first.size() - 1;
   }
   n = first.size();
@@ -124,16 +120,15 @@ Groups::Groups(Gram &gram, const Ends &ends, std::optional<In<double, 1>> centre
         held[i] -= common, held[j] -= common;
       }
   }
-  for (int64_t i = 0; i < n; ++i) held[i] = std::min(held[i], U[i]);
+  for (int64_t i = 0; i < n; ++i) held[i] = std::min(held[i], U[i]), most = std::max(most, held[i]);
+  most = std::max(most, SEEN / std::max(largest * largest, 2.2250738585072014e-308));
   all.resize(n);
   std::iota(all.begin(), all.end(), 0);
   std::vector<char> used(gram.n);
   for (int s : slot) used[s] = true;
   runs = runs_of(used);
   if (!linear) return;
-  X.resize(n * d);
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = 0; j < d; ++j) X[i * d + j] = row(first[i])[j] - (centre ? centre->data()[j] : 0.0);
+  for (int64_t i = 0; i < n; ++i) X.insert(X.end(), row(first[i]), row(first[i]) + d);
 }
 
 // --- sums, in order -------------------------------------------------------------------------------------------------
@@ -175,31 +170,22 @@ double dot(const double *k, const Values &c) {
   return f;
 }
 
-// Σ c k at all groups, over those at their bounds: the sums of the solution before, and what has changed. From scratch
-// where there are none, where much has changed, and from time to time.
-Values Groups::at_bounds(const Some &O, const Values &c) {
-  Values wanted(gram.n), change, some, f(n), kept(gram.n, NAN);
-  Some moved;
-  for (int i : O) wanted[slot[i]] += c[i], some.push_back(c[i]);
-  const auto compare = [&] {
-    moved.clear(), change.clear();
-    for (int j = 0; j < gram.n; ++j)
-      if (wanted[j] != sums.c[j]) moved.push_back(j), change.push_back(wanted[j] - sums.c[j]);
-  };
-  sums.f.resize(gram.n, NAN), sums.c.resize(gram.n);
-  compare();
-  if (sums.gram != gram.number || ++sums.age > FRESH || 2 * moved.size() > O.size()) {
-    sums = {gram.number, 0, kept, Values(gram.n)};
-    for (int j : slot) sums.f[j] = 0;
-    compare();
+// Σ c k at all groups, over those at their bounds: the sums of the path, and what is different here.
+std::vector<Twofold> Groups::at_bounds(const Values &c) {
+  Some slots;
+  Values change, high(gram.n), low(gram.n);
+  std::vector<char> same(n);
+  for (size_t i = 0; i < end.points.size(); ++i) {
+    const Point &p = end.points[i];
+    high[p.row] = p.bounds.high, low[p.row] = p.bounds.low;
+    if (!same[group[i]] && c[group[i]] == p.carried) same[group[i]] = true;
+    else if (p.carried != 0) slots.push_back(p.row), change.push_back(-p.carried);
   }
-  gram.add(moved, change, runs, sums.f.data());
-  for (int64_t i = 0; i < n; ++i) {
-    const double own = sums.f[slot[i]];  // not a number of a point that is new
-    f[i] = kept[slot[i]] = std::isnan(own) ? dot(between(i, O).data(), some) : own;
-  }
-  sums.f = kept, sums.c = wanted;
-  carried = true;
+  for (int64_t i = 0; i < n; ++i)
+    if (!same[i] && c[i] != 0) slots.push_back(slot[i]), change.push_back(c[i]);
+  gram.add(slots, change, runs, high.data(), low.data());
+  std::vector<Twofold> f(n);
+  for (int64_t i = 0; i < n; ++i) f[i] = {high[slot[i]], low[slot[i]]};
   return f;
 }
 
@@ -265,49 +251,47 @@ bool Groups::solve(const std::vector<signed char> &sides, Candidate &s) {
     return true;
   }
   const int64_t k = E.size();
-  Values f, f_E(k), G(k * k);
+  std::vector<Twofold> f;
+  if (X.empty() && exact.is_none()) f = at_bounds(s.c);
+  Values f_E, own(k * k);
   if (!X.empty()) f_E = products(E, weights(s.c));
-  Some both = E;
-  if (X.empty()) both.insert(both.end(), O.begin(), O.end());
-  Some order(both.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int a, int b) { return slot[both[a]] < slot[both[b]]; });
-  for (int64_t i = 0; i < k; ++i) {
-    const Values row = between(E[i], both, order);
-    std::copy_n(row.begin(), k, &G[i * k]);
-    if (X.empty()) f_E[i] = dot(&row[k], bound);
-  }
-  for (int round = 0; round < 2 && X.empty() && exact.is_none(); ++round) {
-    f = at_bounds(O, s.c);
-    double apart = 0;  // from what was just computed from scratch, on the margin
-    for (int64_t i = 0; i < k; ++i) apart = std::max(apart, std::fabs(f[E[i]] - f_E[i]));
-    if (apart <= 100 * EPS * sum(U) * largest * largest) break;
-    sums.gram = 0;
-  }
   Margin margin;
-  margin.set(std::move(G), k);
-  if (!margin.sound) {  // some depend on others: c is on a largest independent set
-    const Some basis = margin.independent();
-    Values part(basis.size() * basis.size()), f_part;
+  for (int64_t i = 0; i < k; ++i) {
+    const Values row = between(E[i], E);
+    std::copy_n(row.begin(), k, &own[i * k]);
+    Twofold from = f.empty() ? Twofold() : f[E[i]];
+    if (!f_E.empty()) from.add(f_E[i]);
+    else if (f.empty()) from.add(dot(between(E[i], O).data(), bound));
+    margin.p.push_back(from.less_than(level[E[i]]));
+  }
+  margin.q.add(total);
+  for (double c : bound) margin.q.add(-c);
+  double mean = 0;
+  for (int64_t i = 0; i < k; ++i) mean += own[i * k + i] / k;
+  Factor R;
+  const double rho = mean > 0 ? mean : 1;
+  margin.G = own;
+  if (!R.set(own, k, rho, SOUND)) {  // some depend on others: c is on a largest independent set
+    const Some basis = independent(own, k, rho);
+    const int64_t size = basis.size();
     Some kept;
-    for (size_t i = 0; i < basis.size(); ++i) {
-      for (size_t j = 0; j < basis.size(); ++j) part[i * basis.size() + j] = margin.G[basis[i] * k + basis[j]];
-      kept.push_back(E[basis[i]]), f_part.push_back(f_E[basis[i]]);
+    const std::vector<Twofold> p = margin.p;
+    margin.G.clear(), margin.p.clear();
+    for (int i : basis) {
+      for (int j : basis) margin.G.push_back(own[i * k + j]);
+      kept.push_back(E[i]), margin.p.push_back(p[i]);
     }
-    if (basis.empty()) return false;
-    margin.set(std::move(part), basis.size());
-    if (!margin.sound) return false;
+    if (basis.empty() || !R.set(margin.G, size, rho, SOUND)) return false;
     s.free = kept.size() == E.size();
-    E = kept, f_E = f_part;
+    E = kept;
   }
   Values x(E.size());
-  for (size_t i = 0; i < E.size(); ++i) x[i] = level[E[i]] - f_E[i];
-  s.b = margin.refined(x, total - sum(bound));
+  s.decided = margin.solve(R, x, s.b, SLOW);
   for (size_t i = 0; i < E.size(); ++i) s.c[E[i]] = x[i];
   if (X.empty()) {
     if (f.empty()) return true;
     s.f = combined(E, s.c);
-    for (int64_t i = 0; i < n; ++i) s.f[i] = f[i] + s.f[i];
+    for (int64_t i = 0; i < n; ++i) s.f[i] += f[i].value();
     return true;
   }
   s.w = weights(s.c);  // such that g = 0 on the margin as exactly as w can say it
@@ -315,11 +299,12 @@ bool Groups::solve(const std::vector<signed char> &sides, Candidate &s) {
   for (size_t i = 0; i < E.size(); ++i) rows[i] = &X[E[i] * d];
   for (int round = 0; round < 2; ++round) {
     Values z = products(E, s.w), change(d);
-    for (size_t i = 0; i < E.size(); ++i) z[i] = level[E[i]] - z[i] - s.b;
-    const double lift = margin.bordered(z, 0.0);
-    add_lines(rows.data(), z.data(), z.size(), change.data(), 0, d);
+    for (size_t i = 0; i < E.size(); ++i) R.v[i] = level[E[i]] - z[i] - s.b, R.ones[i] = 1;
+    R.forward(R.v.data(), R.ones.data());
+    const double lift = R.solve(0.0);
+    add_lines(rows.data(), R.x.data(), E.size(), change.data(), 0, d);
     for (int64_t j = 0; j < d; ++j) s.w[j] += change[j];
-    for (size_t i = 0; i < E.size(); ++i) s.c[E[i]] += z[i];
+    for (size_t i = 0; i < E.size(); ++i) s.c[E[i]] += R.x[i];
     s.b += lift;
   }
   return true;
@@ -352,6 +337,23 @@ std::vector<signed char> Groups::sides(const Values &g, double threshold) const 
   return out;
 }
 
+// Whether no group is anywhere near the threshold.
+bool Groups::far_from_sides(const Values &g, const std::vector<signed char> &wanted, double threshold) const {
+  return sides(g, threshold / WIDE) == wanted && sides(g, threshold * WIDE) == wanted;
+}
+
+// The side of a group by its α: -1 at its bound, 0 between, 1 at 0.
+int Groups::side(int64_t i, double alpha) const {
+  const double small = SLACK * std::min(U[i], most);
+  return alpha >= U[i] - small ? -1 : alpha > small ? 0 : 1;
+}
+
+// Whether α is out of bounds by more than rounding, or not a number.
+bool Groups::is_beyond(int64_t i, double alpha) const {
+  const double slack = SLACK * std::min(U[i], most);
+  return !(alpha >= -slack && alpha <= U[i] + slack);
+}
+
 // Uses c as α, if it is within the bounds up to rounding; whether it is.
 bool Groups::as_dual(Candidate &s) const {
   double most = 0;
@@ -359,8 +361,8 @@ bool Groups::as_dual(Candidate &s) const {
   bool changed = false, inside = s.free;
   Values alpha(n);
   for (int64_t i = 0; i < n && inside; ++i) {
-    const double a = y[i] * s.c[i], slack = 1e-9 * std::min(U[i], most);
-    inside = a >= -slack && a <= U[i] + slack;
+    const double a = y[i] * s.c[i];
+    inside = !is_beyond(i, a);
     alpha[i] = std::min(std::max(a, 0.0), U[i]) + 0.0;
     changed |= alpha[i] != a;
   }
@@ -400,23 +402,43 @@ void Groups::measure(Candidate &s) {
   if (!(apart <= dual_noise(s))) s.residual = std::max(s.residual, std::isnan(apart) ? INFINITY : apart);
 }
 
+// The end of the path, if it is the solution whose sides are those of g.
+bool Groups::ended(Candidate &s) {
+  if (!end.exact || !exact.is_none() || !X.empty()) return false;
+  s.alpha = held, s.b = end.b;
+  std::vector<signed char> own(n);
+  bool tells = false;
+  for (int64_t i = 0; i < n; ++i) own[i] = held[i] > 0 ? -1 : 1;
+  s.c.resize(n), s.f.resize(n);
+  for (size_t j = 0; j < end.points.size(); ++j) {
+    const Point &p = end.points[j];
+    const int64_t i = group[j];
+    if (p.alpha != held[i] || (p.alpha > 0 && p.bound != U[i])) return false;  // it has several points, or is half a tube
+    s.c[i] = p.y * p.alpha, s.f[i] = p.f;
+    if (p.side != MARGIN) continue;
+    own[i] = 0;
+    tells |= !side(i, p.alpha);
+  }
+  s.residual = violation(slopes(s), held);
+  s.certain = tells && far_from_sides(slopes(s), own, std::max(PROMISE, noise(s)));
+  return s.certain;
+}
+
 // The solution whose sides are those of g, from one whose sides are those of the path's α.
 bool Groups::canonical(Candidate &s) {
-  double most = 0;
-  for (double alpha : held) most = std::max(most, alpha);
-  most = std::max(most, SEEN / std::max(largest * largest, 2.2250738585072014e-308));
   std::vector<signed char> first(n);
-  const auto side = [&](int64_t i, double alpha) {
-    const double small = 1e-9 * std::min(U[i], most);
-    return alpha >= U[i] - small ? -1 : alpha > small ? 0 : 1;
-  };
   for (int64_t i = 0; i < n; ++i) first[i] = side(i, held[i]);
-  if (!solve(first, s)) return false;
-  bool tells = false;  // whether a group is between its bounds; else b is an interval, wherever in it the path ended
-  for (int64_t i = 0; i < n; ++i) tells |= !first[i] && !side(i, y[i] * s.c[i]);
-  for (int64_t i = 0; i < n && !tells; ++i)
-    if (!first[i]) first[i] = side(i, y[i] * s.c[i]);
-  if (!tells && !solve(first, s)) return false;
+  for (bool moved = true; moved;) {  // each round fewer groups are on the margin
+    if (!solve(first, s)) return false;
+    bool tells = false;  // whether a group is between its bounds; else b is an interval, wherever in it the path ended
+    for (int64_t i = 0; i < n; ++i) tells |= !first[i] && !side(i, y[i] * s.c[i]);
+    moved = false;
+    for (int64_t i = 0; i < n; ++i) {
+      if (first[i] || !side(i, y[i] * s.c[i]) || (tells && !(s.free && is_beyond(i, y[i] * s.c[i])))) continue;
+      first[i] = side(i, y[i] * s.c[i]);
+      moved = true;
+    }
+  }
   const Values alpha = as_dual(s) ? s.alpha : held;
   const double threshold = std::max(PROMISE, noise(s));
   const auto wanted = sides(slopes(s), threshold);
@@ -425,8 +447,7 @@ bool Groups::canonical(Candidate &s) {
     if (!as_dual(s)) s.alpha = alpha;
   }
   measure(s);
-  const Values g = slopes(s);  // no group is anywhere near the threshold
-  s.certain = sides(g, threshold / WIDE) == wanted && sides(g, threshold * WIDE) == wanted;
+  s.certain = s.decided && far_from_sides(slopes(s), wanted, threshold);
   return true;
 }
 
@@ -435,12 +456,12 @@ Candidate Groups::best() {
   Candidate s, own;
   bool one_sided = total == 0;
   for (int64_t i = 0; i < n; ++i) one_sided &= y[i] == y[0];
-  own.b = b;
+  own.b = end.b;
   if (one_sided) {  // one class, or none: f is its label
     own.c.assign(n, 0.0), own.alpha = own.c, own.w.assign(X.empty() ? 0 : d, 0.0), own.certain = true;
     return own;
   }
-  const bool solved = canonical(s);
+  const bool solved = ended(s) || canonical(s);
   const double explained = solved ? std::min(dual_noise(s), CEILING) : CEILING;
   if (solved && s.residual <= MEASURED * std::max(PROMISE, explained)) return s;
   own.alpha = held;
@@ -460,23 +481,19 @@ template <class T> nb::object array(const std::vector<T> &values) {
 }
 
 // The group of each point, a point of each group, its α, bound and y c; b, w, whether it is certain, residual, noise.
-nb::tuple publish(Gram &gram, In<int64_t, 1> slots, In<double, 2> X, In<double, 1> y, In<double, 1> level,
-                  In<double, 1> bound, In<double, 1> alpha, double total, double b, int copies, bool linear,
-                  std::optional<In<double, 1>> centre, nb::object exact, const Sums *before) {
+nb::tuple publish(Gram &gram, const Solution &end, int copies, bool linear, nb::object exact) {
   std::optional<Groups> groups;
   Candidate s;
   double noise;
   {
     nb::gil_scoped_release others;
-    groups.emplace(gram, Ends{slots, X, y, level, bound, alpha, total, b, copies}, centre, linear, exact);
-    if (before) groups->sums = *before;
+    groups.emplace(gram, end, copies, linear, exact);
     s = groups->best();
     noise = groups->noise(s);
   }
   for (int64_t i = 0, n = groups->first.size(); i < n; ++i) s.c[i] = groups->y[i] * s.c[i];
   return nb::make_tuple(array(groups->group), array(groups->first), array(s.alpha), array(groups->U), array(s.c), s.b,
-                        linear ? array(s.w) : nb::none(), s.certain, s.residual, noise,
-                        nb::cast(groups->carried ? groups->sums : Sums()));
+                        linear ? array(s.w) : nb::none(), s.certain, s.residual, noise);
 }
 
 // out_j + Σ_i c_i V_ij over some rows of V, four at a time.
@@ -489,9 +506,7 @@ void sum_of_rows(In<double, 2> V, In<int64_t, 1> rows, In<double, 1> c, Out<doub
 }  // namespace
 
 void bind_publish(nb::module_ &m) {
-  nb::class_<Sums>(m, "Sums");
-  m.def("publish", publish, nb::arg("gram"), nb::arg("slots"), nb::arg("X"), nb::arg("y"), nb::arg("level"),
-        nb::arg("bound"), nb::arg("alpha"), nb::arg("total"), nb::arg("b"), nb::arg("copies"), nb::arg("linear"),
-        nb::arg("centre").none(), nb::arg("exact").none(), nb::arg("sums").none());
+  m.def("publish", publish, nb::arg("gram"), nb::arg("end"), nb::arg("copies"), nb::arg("linear"),
+        nb::arg("exact").none());
   def(m, "sum_of_rows", sum_of_rows);
 }

@@ -9,7 +9,6 @@ const double PROMISE = 1e-9;     // the largest violation of a condition, unless
 const double ROUNDED = 10;       // times ε Σα max k(x, x): what rounding explains
 const double CEILING = 1e-6;     // beyond which rounding explains nothing: it is near the width of the margin
 const double MEASURED = 0.8;     // of a limit: below, a violation is within it also if measured again
-const int FRESH = 32;            // changes after which f is computed from scratch: roundings of so many add up to ε √32
 const double MISSED = 1e-12;     // g beyond the margin by more than rounding, of a point that was not watched
 
 // Along a path.
@@ -23,4 +22,7 @@ const double NEAR = 1e-3;        // how near pairs (SMO) get to the solution bef
 // What is published.
 const double SEEN = 0.1;         // over k(x, x): an α of 1e-9 of this adds less than the promise to f
 const double WIDE = 4;           // how many times further from a threshold than it is itself everything has to be
+const double SLACK = 1e-9;       // part of a bound by which c may be beyond it, as rounding
+const double QUICK = 0x1p-20;    // how much smaller each correction of a margin is, by a factor that was carried
+const double SLOW = 0.25;        // and by one that was just computed
 const double DEPENDENT = 1e-12;  // part of its norm² that a row must have of its own to be independent

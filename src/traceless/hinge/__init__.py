@@ -12,7 +12,6 @@ answers       what a model says: values, attributes, digest (multiclass, precomp
 machines      classifier, regressor, one class: which numbers make one problem of each
 problem       one binary problem: points join and leave, and a change makes another problem
 published     what a problem says: decision values, and how far they can be relied upon
-canonical     the published solution: checked, the same bits whatever the history (groups, margin)
 gram          the kernel matrix of a model's rows, as far as it was asked for; kernels
 settings      the parameters; target, the points of a problem; core, what is compiled
 

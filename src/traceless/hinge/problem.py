@@ -105,7 +105,7 @@ class HingeProblem:
         points = target._replace(ids=ids, y=y, bounds=bounds, levels=levels)
         solution = at_end_of_path(points, end) if to_look else None
         if solution is None:
-            solution = published(after, rows, points, end, self.__dict__.get("published"))
+            solution = published(after, rows, points, end)
         return self._at(points, end, solution)
 
     def _at(self, points: Target, end: Any, solution: Published) -> Self:
@@ -134,7 +134,8 @@ class HingeProblem:
 
         The next change starts from any α and b, so it would also mend what is not a solution.
         """
-        numbers = target.y, target.levels, target.bounds, alpha, b, target.total, 0.0
+        slots = place.of(target.ids // target.copies)
+        numbers = slots, target.y, target.levels, target.bounds, alpha, b, target.total, 0.0
         end = core.restored(*numbers)
         return self._at(target, end, published(place, rows, target, end))
 

@@ -50,7 +50,6 @@ class Published:
         The largest violation of a KKT condition by α and f, over all points.
     noise : float
         How much of g rounding may explain: ten times what it typically leaves.
-    sums : Σ c k over points at their bounds, from which the next change goes on
     """
 
     ids: Integers
@@ -65,7 +64,6 @@ class Published:
     certain: bool
     residual: float
     noise: float
-    sums: Any = None
 
     def terms(self) -> tuple[Integers, Floats, float]:
         """The ids of the points with c ≠ 0 in the order in which they are added, c and b."""
@@ -95,35 +93,26 @@ class Published:
         return bool(self.certain and ((self.alpha > 0.0) & (self.alpha < self.bounds)).any())
 
 
-def published(
-    place: Place, rows: TrainingRows, points: Target, end: Any, before: Published | None = None
-) -> Published:
-    """What is published of points, from the end of a path that began at the solution before."""
+def published(place: Place, rows: TrainingRows, points: Target, end: Any) -> Published:
+    """What is published of points, from the end of a path."""
     gram, kernel = place.gram, place.gram.kernel
-    own = points.ids // points.copies
-    slots, X = place.of(own), np.ascontiguousarray(rows.values(np.searchsorted(rows.ids, own)))
 
     def exactly(i: int, others: Sequence[int]) -> Floats:
-        return np.asarray(kernel.values(X[i][None], X[others])[0])
+        X = rows.values(np.searchsorted(rows.ids, points.ids[[i, *others]] // points.copies))
+        return np.asarray(kernel.values(X[:1], X[1:])[0])
 
     group, first, alpha, bounds, shares, b, w, certain, *measured = core.publish(
-        gram.lines,
-        slots,
-        X,
-        *(points.y, points.levels, points.bounds, end.alpha, points.total, end.b, points.copies),
-        kernel.name == "linear",
-        kernel.centre,
-        None if kernel.exact else exactly,
-        before and before.sums,
+        gram.lines, end, points.copies, kernel.name == "linear", None if kernel.exact else exactly
     )
     if not math.isfinite(measured[0]):
         raise OverflowError(
             "No solution was found whose decision values are finite: kernel values up to "
-            f"{float(gram.diagonal(slots).max()):.3g} and bounds up to {float(bounds.max()):.3g} "
-            "are beyond float64. Scale the columns, for example with "
+            f"{float(gram.diagonal(place.slots).max()):.3g} and bounds up to "
+            f"{float(bounds.max()):.3g} are beyond float64. Scale the columns, for example with "
             "sklearn.preprocessing.StandardScaler, or make C smaller."
         )
-    certain = certain and (kernel.definite or _is_definite(gram, slots[first]))
+    if certain and not kernel.definite:
+        certain = _is_definite(gram, place.of(points.ids[first] // points.copies))
     intercept = b
     if w is not None and kernel.centre is not None:
         intercept = math.fsum([b, *(-w * kernel.centre).tolist()])
