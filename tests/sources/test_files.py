@@ -97,8 +97,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         import re, sys
         from pathlib import Path
         from traceless import scan
-        from traceless.exceptions import TableError
-from traceless.features import Category, Linear, Table
+        from traceless.features import Linear
         from traceless.knowledge.sums import Recipe
 
         recipe = Recipe(Linear().bind(20), task="classification", target_resolution=1.0)
