@@ -34,7 +34,7 @@ COLUMNS = {  # values of 30 rows: what is proposed, and a part of the reason
     "rare": (
         ["a"] * 14 + ["b"] * 14 + ["Mr. X", "Mrs. Y"],
         Category("rare", ["a", "b"], unknown="zero"),
-        "2 others are not listed",
+        "others (2) are not listed",
     ),
     "many": ([f"w{k % 25}" for k in range(30)], Hashed("many", 32), "25 different words"),
     "texts": ([f"text {k}" for k in range(30)], None, "left out: nearly every row"),

@@ -219,7 +219,9 @@ def _of_words(seen: Seen) -> Proposal:
         said = f"{len(common)} different words"
         if not rare:
             return Category(name, tuple(common)), seen.why(said)
-        said += f" in {FEWEST_ROWS} rows or more; {rare} others are not listed, and count as absent"
+        said += (
+            f" in {FEWEST_ROWS} rows or more; others ({rare}) are not listed, and count as absent"
+        )
         if len(common) <= MOST_CATEGORIES and rare <= len(counts) / 2:
             return Category(name, tuple(common), unknown="zero"), seen.why(said)
     if len(counts) > 0.9 * seen.n_present and seen.n_present >= FEWEST_ROWS:
