@@ -76,7 +76,7 @@ def test_what_is_proposed_can_be_used(call, tmp_path):
         "Größe": {"kind": "number"},
         "Geschlecht": {"kind": "category", "values": ["männlich", "weiblich"]},
     }
-    assert facts["read"] == {"decimal": ",", "encoding": "cp1252"}
+    assert facts["read"] == {"delimiter": ";", "decimal": ",", "encoding": "cp1252"}
     (tmp_path / "m.toml").write_text(said)
     call("new", "s", "m.toml")
     assert call("learn", "s", "my file.csv", "--json").json["receipt"]["held"] == 40
@@ -86,6 +86,25 @@ def test_what_is_proposed_can_be_used(call, tmp_path):
     assert call("verify", "s", "utf8.csv", "--read", "encoding=utf-8", "--json").json["ok"]
     said = call("verify", "s", "my file.csv", "--read", "encoding=utf-8", code=2).err
     assert 'save it as "CSV UTF-8", or say how it is written: encoding = "cp1252"' in said
+
+
+def test_excels_unicode_text_and_files_that_no_delimiter_fits(call, tmp_path):
+    rows = [f"{k}\t{k % 7},5\t{'uv'[k % 2]}" for k in range(30)]
+    (tmp_path / "t.csv").write_bytes("\r\n".join(["ID\tGröße\ty", *rows]).encode("utf-16"))
+    said = call("suggest", "t.csv", "--target", "y").out
+    facts = tomllib.loads(said)
+    assert facts["read"] == {"delimiter": "\t", "decimal": ",", "encoding": "utf-16"}
+    (tmp_path / "m.toml").write_text(said)
+    call("new", "s", "m.toml")
+    assert call("learn", "s", "t.csv", "--json").json["receipt"]["held"] == 30
+    wrong = call("learn", "s", "t.csv", "--read", "encoding=utf-8", code=2).err
+    assert 'encoding = "utf-16"' in wrong
+    for lines, message in {
+        "a,b,y\n1,5,2,u\n": "line 2: it has 4 values, and the header 3 columns",
+        "a;b;a\n1;2;3\n": "has the column 'a' more than once",
+    }.items():
+        (tmp_path / "bad.csv").write_text(lines)
+        assert message in call("suggest", "bad.csv", "--target", "y", code=2).err
 
 
 def test_umlauts_in_two_forms_are_one_name(call, tmp_path):

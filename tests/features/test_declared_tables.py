@@ -300,6 +300,14 @@ def test_errors_name_row_column_value_and_remedy():
         LSSVC(Table([Number("a")])).fit(frame, [0, 1])
     with pytest.raises(ValueError, match="The data frame has no column 'b'; it has 'a'"):
         LSSVC(Table([Number("b")])).fit(frame, [0, 1])
+    named = frame.rename_axis("b")
+    with pytest.raises(TableError, match=r"'b' is its index: X.reset_index\(\) makes a column"):
+        LSSVC(Table([Number("b")])).fit(named, [0, 1])
+    with pytest.raises(ValueError, match=r"'1.078,4'. Give a frame that has 'a', by name"):
+        Table([Number("a")]).rows(frame.to_numpy())
+    for single in (frame.a, pl.Series("a", [1.0])):
+        with pytest.raises(TypeError, match="needs a frame with named columns, got Series"):
+            Table.suggest(single)
     for bad, kind in ((frame, TypeError), (pd.DataFrame({"a": [1.0, np.nan]}), RangeError)):
         for model in (LSSVC(), PathSVC()):
             with pytest.raises((kind, ValueError)) as caught:

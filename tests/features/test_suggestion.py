@@ -46,6 +46,10 @@ COLUMNS = {  # values of 30 rows: what is proposed, and a part of the reason
     "row": ([f"{k:04d}" for k in range(30)], None, "those of ids"),
     "zip": ([f"0{k % 2}123" for k in range(30)], Category("zip", ["00123", "01123"]), "2 differ"),
     "Unnamed: 0": (range(30), None, "those of ids"),
+    "Kundennr": ([f"00{k % 9}1" for k in range(30)], None, "those of ids"),
+    "customerId": ([k // 4 for k in range(30)], None, "those of ids"),
+    "raucht": (["ja", "Nein", None] * 10, Boolean("raucht", ["ja"], ["nein"]), "10 missing"),
+    "comma": (["1.234,5", "2,5", "7,25"] * 10, None, "not written as 1234.5"),
 }
 FRAMES = {
     "pandas": lambda columns: pd.DataFrame(columns),

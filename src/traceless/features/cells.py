@@ -192,12 +192,15 @@ class Frame:
     names : list of str
         Without an index of pandas, which is no column.
     n_rows : int
+    index : tuple
+        The names of an index of pandas.
     """
 
     names: list[str]
     n_rows: int
     _column: Callable[[str], Any]
     _cells: Cells = Cells(None, "")  # what all of them have in common
+    index: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, X: Any) -> Frame | None:
@@ -228,7 +231,8 @@ class Frame:
         if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
             import pyarrow as pa
 
-            return cls.of_arrow(pa.table(X))
+            with suppress(pa.ArrowInvalid):  # a single column has no name
+                return cls.of_arrow(pa.table(X))
         return None
 
     @classmethod
@@ -262,7 +266,11 @@ class Frame:
         missing = [name for name in names if _name(name) not in self.names]
         if missing:
             shown = ", ".join(map(repr, self.names[:20])) + (", ..." * (len(self.names) > 20))
-            raise TableError(f"{self._cells.where} has no column {missing[0]!r}; it has {shown}.")
+            mend = f" {missing[0]!r} is its index: X.reset_index() makes a column of it."
+            mend = mend if missing[0] in self.index else ""
+            raise TableError(
+                f"{self._cells.where} has no column {missing[0]!r}; it has {shown}.{mend}"
+            )
 
 
 def _of_narwhals(frame: Any) -> Frame:
@@ -281,7 +289,8 @@ def _of_narwhals(frame: Any) -> Frame:
                 return getattr(found, "storage", found)
         return series.to_numpy()
 
-    return Frame([*places], len(frame), column, cells)
+    index = tuple(getattr(getattr(native, "index", None), "names", ()))
+    return Frame([*places], len(frame), column, cells, index)
 
 
 def index_names(schema: Any) -> frozenset[str]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from traceless.features.cells import NUMBER, Cells, Frame, word_of
+from traceless.features.cells import GROUPED, NUMBER, Cells, Frame, word_of
 from traceless.features.dates import moment_of, moments
 from traceless.features.kinds import FALSE, TRUE, Boolean, Category, Column, Date, Hashed, Number
 
@@ -29,6 +29,8 @@ ODD = 0.1  # of the values of a column may be mistakes, which are named
 FINE = 2.0**-8  # deviation below which a column is too fine for the grid of 2^-14
 FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d.%m.%Y %H:%M")
 PEOPLE = {"patient", "customer", "person", "user", "client", "member", "email", "name"}
+PEOPLE |= {"kunde", "vorname", "nachname"}
+PAIRS = ("ja nein", "j n", "y n", "t f", "wahr falsch", "oui non")  # for true and for false
 REMARK = (
     "These are proposals, taken from rows: a list of categories or a scale that comes from rows is "
     "a trace of them, which stays when they are forgotten. Put in what you know without them."
@@ -93,8 +95,9 @@ class Seen:
     def looks_like_ids(self) -> bool:
         """Whether the name is one of ids, or all values are different codes."""
         name, counts = self.name.lower(), self.counts
-        ending = re.search(r"(^|[^a-z])(id|uuid|key|nr|no|number)\.?$", name)
-        named = name in PEOPLE or ending or name == "unnamed: 0"
+        ending = re.search(r"((^|[^a-z])(id|key|no)|nr|uuid|number|nummer)\.?$", name)
+        camel = re.search("[a-z](Id|ID|No|Key)$", self.name)
+        named = name in PEOPLE or ending or camel or name == "unnamed: 0"
         codes = self.kind == "text" and self.all(lambda word: re.fullmatch("0*[0-9]+", word))
         coded = codes and any(word[0] == "0" and len(word) > 1 for word in counts)
         different = len(counts) > 0.9 * self.n_present
@@ -141,8 +144,11 @@ def proposals(
         reasons[seen.name] = why
         if column is not None:
             columns.append(column)
+    if not frame.n_rows:
+        raise ValueError("There are no rows to look at.")
     if not columns:
-        raise ValueError("No column is left to learn from: " + "; ".join(reasons.values()) + ".")
+        left = "; ".join([f"{name!r} is {why}" for name, why in reasons.items()])
+        raise ValueError(f"No column is left to learn from: {left}.")
     return columns, reasons
 
 
@@ -175,6 +181,8 @@ def _proposal(seen: Seen, ids: str | None, scales: bool) -> Proposal:
         words <= {*TRUE, *FALSE} and words & {*TRUE} and words & {*FALSE}
     ):
         return Boolean(name), seen.why("true or false")
+    if pair := next((pair for pair in map(str.split, PAIRS) if words == {*pair}), None):
+        return Boolean(name, (pair[0],), (pair[1],)), seen.why("true or false")
     if seen.is_number:
         return _of_numbers(seen, scales)
     return _of_dates(seen) or _of_words(seen)
@@ -213,6 +221,8 @@ def _of_dates(seen: Seen) -> Proposal | None:
 
 def _of_words(seen: Seen) -> Proposal:
     name, counts = seen.name, seen.counts
+    if seen.odd and seen.all(lambda word: is_number(word, ".,") or re.fullmatch(GROUPED, word)):
+        return None, "left out: numbers that are not written as 1234.5; make them numbers first"
     common = sorted(word for word, n in counts.items() if n >= FEWEST_ROWS)
     rare = len(counts) - len(common)
     if 2 <= len(common) <= MOST_CATEGORIES or (common and rare):

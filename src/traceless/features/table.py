@@ -391,7 +391,15 @@ class Table(TransformerMixin, FeatureMap):
         return list(self.columns)
 
     def _array(self, X: Any, n_columns: int) -> Floats:
-        X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
+        try:
+            X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
+        except ValueError as error:
+            if self.columns is None:
+                raise
+            raise ValueError(
+                f"An array has numbers for the columns of this Table, and this is none of them: "
+                f"{error}. Give a frame that has {', '.join(map(repr, self.names[:3]))}, by name."
+            ) from error
         if self.columns is not None and X.shape[1] != n_columns:
             raise ValueError(
                 f"X has {X.shape[1]} features, but this Table declares {n_columns} columns. Give a "

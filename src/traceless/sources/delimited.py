@@ -62,7 +62,7 @@ class Delimited:
         self._body = _Body(file)
         self._nulls, self._block = nulls, block
         self.names = self._body.header(delimiter)
-        self._delimiter = self._body.delimiter
+        self.delimiter = self._body.delimiter
 
     def batches(self, wanted: Sequence[str], rows: int) -> Iterator[Any]:  # noqa: ARG002
         """Record batches of strings."""
@@ -96,7 +96,7 @@ class Delimited:
         """
         found, before = -1, 0  # the row that comes next, -1 is the header; lines before it
         with io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="") as lines:
-            reader = csv.reader(lines, delimiter=self._delimiter)
+            reader = csv.reader(lines, delimiter=self.delimiter)
             try:
                 for values in reader:
                     is_first = before == 0 and values[:1] and values[0].startswith("sep=")
@@ -121,7 +121,7 @@ class Delimited:
             self._body,
             arrow.ReadOptions(use_threads=False, block_size=self._block, column_names=self.names),
             arrow.ParseOptions(
-                delimiter=self._delimiter,
+                delimiter=self.delimiter,
                 newlines_in_values=True,
                 ignore_empty_lines=len(self.names) > 1,  # else one is a missing value
             ),
@@ -193,8 +193,10 @@ class _Body(io.RawIOBase):
             names = next(csv.reader([text], delimiter=self.delimiter, strict=True))
             return [normalize("NFC", name) for name in names]
         except (UnicodeDecodeError, csv.Error) as error:
+            is_utf16 = line.startswith((b"\xff\xfe", b"\xfe\xff"))
+            mend = _MEND.replace("cp1252", "utf-16") if is_utf16 else _MEND
             raise TableError(
-                f"its first line is not a header of UTF-8 text ({error}); {_MEND}."
+                f"its first line is not a header of UTF-8 text ({error}); {mend}."
             ) from error
 
 

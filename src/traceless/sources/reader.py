@@ -217,16 +217,25 @@ def column_names(
         return list(table.names)
 
 
+def written(path: str, format_: str | None, text: TextFormat) -> tuple[list[str], TextFormat]:
+    """The names of a file's columns, and how it is written, by its own first line if that says."""
+    with _inputs([path], format_, text)[0].opened() as table:
+        delimiter = getattr(table, "delimiter", text.delimiter)
+        return list(table.names), replace(text, delimiter=delimiter)
+
+
 def first_rows(path: str, format_: str | None, text: TextFormat, rows: int) -> Any:
     """The first rows of a file, all columns, as a table of Arrow."""
     import pyarrow as pa
 
     source, found = _inputs([path], format_, text)[0], []
-    with source.opened() as table, source.readable():
-        for batch in table.batches(table.names, rows):
-            found.append(batch)
-            if sum(one.num_rows for one in found) >= rows:
-                break
+    with source.opened() as table:
+        _check_columns(table.names, table.names, source)
+        with source.readable():
+            for batch in table.batches(table.names, rows):
+                found.append(batch)
+                if sum(one.num_rows for one in found) >= rows:
+                    break
         if not found:
             raise TableError("there are no rows.")
         return pa.Table.from_batches(found).slice(0, rows).combine_chunks()

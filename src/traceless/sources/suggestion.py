@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,7 @@ from traceless.features.suggestion import FORMATS, ROWS, Seen, is_number, looked
 from traceless.features.table import Table
 from traceless.sources.arrow import check_present
 from traceless.sources.formats import format_of
-from traceless.sources.reader import column_names, first_rows
+from traceless.sources.reader import column_names, first_rows, written
 from traceless.sources.schema import Schema, TextFormat
 
 FEWEST_REGRESSION = 20  # different numbers of a target that is no label
@@ -72,15 +71,24 @@ def _text_format(path: str, format_: str | None) -> TextFormat:
     """The encoding in which a CSV file can be read, and what cuts its header the most."""
     if (format_ or format_of(path)) != "csv":
         return TextFormat()
-    found = {}
-    for encoding in ("utf-8", "cp1252"):
+    found: dict[TextFormat, int] = {}
+    failed: dict[TableError, int] = {}
+    for encoding in ("utf-8", "utf-16", "cp1252"):
         for sign in ",;\t|":
             text = TextFormat(sign, encoding=encoding)
-            with suppress(TableError):  # quotes that end elsewhere, or another encoding
+            try:  # quotes may end elsewhere, or it is another encoding
+                names, text = written(path, format_, text)
+            except TableError:
+                continue
+            try:
                 first_rows(path, format_, text, 1)
-                found[text] = len(column_names(path, format_, text))
-        if found:
+                found[text] = len(names)
+            except TableError as error:
+                failed[error] = len(names)
+        if found or failed:
             break
+    if failed and max(failed.values()) > max(found.values(), default=0):
+        raise max(failed, key=failed.__getitem__)
     return max(found, key=found.__getitem__, default=TextFormat())
 
 
