@@ -18,6 +18,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from traceless.arithmetic.integers import Floats
 from traceless.device.tensors import check_rows, is_on_device, kind_of, taken_rows, to_array
 from traceless.exceptions import MismatchError
+from traceless.features.grid import check_finite
 from traceless.features.table import table_of
 from traceless.knowledge.training_rows import Batch, is_whole, plain_labels, plain_values
 from traceless.knowledge.values import check_features, check_numbers, labels
@@ -292,6 +293,7 @@ def checked_to_keep(estimator: Any, rows: Any, reset: bool) -> Batch:
     X, y, weight = as_triple(rows, alone=kind == "none")
     y = labels(y) if kind == "classes" else y
     options = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
+    options |= {"ensure_all_finite": False}  # for `check_finite`, which says how to mend it
     if table := table_of(estimator):
         X = features_of(estimator, X)
         y = np.zeros(len(X)) if kind == "none" else y
@@ -309,6 +311,7 @@ def checked_to_keep(estimator: Any, rows: Any, reset: bool) -> Batch:
     elif reset or not is_plain(estimator, X, y):
         numeric = kind == "numbers"
         X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **options)
+    check_finite(X)
     return _kept(X, y, weight, kind)
 
 

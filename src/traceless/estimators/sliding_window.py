@@ -24,6 +24,7 @@ from traceless.estimators.inputs import (
     task_of,
 )
 from traceless.exceptions import MismatchError
+from traceless.features.grid import check_finite
 from traceless.features.table import table_of
 from traceless.files import saving
 from traceless.knowledge.file_format import row_pieces
@@ -35,6 +36,7 @@ from traceless.knowledge.training_rows import (
     plain_labels,
     plain_values,
 )
+from traceless.knowledge.values import check_features
 from traceless.parameters import Constraint, check_parameters, whole
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
@@ -400,11 +402,15 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             X, y = check_X_y(X, y, ensure_all_finite=False, **kinds)
             if reset:
                 know_columns(self, table)
-        elif alone:
-            X = validate_data(self, X, **options)
-            y = np.zeros(X.shape[0])
         else:
-            X, y = validate_data(self, X, y, **kinds, **options)
+            check_features(X)
+            options["ensure_all_finite"] = False  # for `check_finite`, which says how to mend it
+            if alone:
+                X = validate_data(self, X, **options)
+                y = np.zeros(X.shape[0])
+            else:
+                X, y = validate_data(self, X, y, **kinds, **options)
+            check_finite(X)
         if several:
             y = indicators(y).astype(np.int64)
         elif tags.estimator_type == "classifier":

@@ -125,6 +125,13 @@ def refuse(codes: Floats, steps: Floats | float, X: Floats, what: str = "Column"
     )
 
 
+def check_finite(X: Any) -> None:
+    """Raise RangeError if rows, dense or sparse, have NaN or infinity."""
+    if not np.isfinite(X.data if issparse(X) else X).all():
+        rows = dense_rows(X, slice(None))
+        refuse(rows, 1.0, rows)
+
+
 def blocks(n_rows: int, width: int) -> list[slice]:
     """Slices of rows that stay in the cache while they are worked on."""
     size = max(1, _BLOCK // max(width, 1))
