@@ -76,8 +76,7 @@ def canonical_json(value: Any) -> str:
 def parsed_json(text: str) -> Any:
     """A value from JSON, in linear time: repeated names, and very long integers, are refused."""
     # json calls a given parse_int for each number, so it is given only where a long one may be
-    long = _integer if _LONG.search(text) else None
-    return json.loads(text, parse_int=long, object_pairs_hook=_object)
+    return (_LONG_DECODER if _LONG.search(text) else _DECODER).decode(text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -92,6 +91,10 @@ def _integer(digits: str) -> int:
     if len(digits) > _LONGEST_INTEGER:
         raise ValueError(f"there is a number of {len(digits)} digits")
     return int(digits)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+_LONG_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)
 
 
 # --- writing -------------------------------------------------------------------------------

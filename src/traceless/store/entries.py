@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -300,9 +301,9 @@ class Entry:
 
     def _check_types(self) -> None:
         """Raise `TypeError` unless each field has its declared type."""
-        for name, types in _DECLARED.items():
-            if type(getattr(self, name)) not in types:
-                raise TypeError(f"{name} is {brief(getattr(self, name))}")
+        for (name, types), value in zip(_DECLARED.items(), _VALUES(self), strict=True):
+            if type(value) not in types:
+                raise TypeError(f"{name} is {brief(value)}")
         counts = [*self.classes.values(), *self.totals.values()]
         if not {*map(type, self.keys)} <= {str} or not {*map(type, counts)} <= {int}:
             raise TypeError("keys are not text, or classes have no counts")
@@ -312,3 +313,4 @@ class Entry:
 
 _NAMES = [f.name for f in fields(Entry) if f.name not in ("payload", "signature")]
 _DECLARED = {f.name: _TYPES[str(f.type)] for f in fields(Entry) if str(f.type) in _TYPES}
+_VALUES = attrgetter(*_DECLARED)

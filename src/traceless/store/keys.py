@@ -11,11 +11,9 @@ Public keys are written in hexadecimal, signatures in base64.
 
 from __future__ import annotations
 
-import importlib
 import os
 from base64 import b64encode
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from traceless.exceptions import StoreError
@@ -23,12 +21,22 @@ from traceless.files import container
 from traceless.store.envelope import from_base64
 from traceless.store.regular import read_outside
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+try:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import serialization as to
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+except ImportError as error:
+    message = "Stores need the package cryptography: pip install 'traceless[store]'"
+    raise ImportError(message) from error
 
+if TYPE_CHECKING:
     from traceless.store.folder import Folder
 
 VARIABLE = "TRACELESS_SIGNING_KEY"
+_HOW = "Give a file as 'openssl genpkey -algorithm ed25519' writes it. Nothing was changed."
 _LARGEST = 10_000  # bytes of a file: a key has 119
 
 
@@ -48,7 +56,7 @@ class SigningKey:
     @classmethod
     def new(cls) -> Self:
         """A random key."""
-        return cls(_ed25519().Ed25519PrivateKey.generate())
+        return cls(Ed25519PrivateKey.generate())
 
     @classmethod
     def read(cls, path: Any) -> Self:
@@ -64,16 +72,15 @@ class SigningKey:
     def from_pem(cls, content: bytes, path: Any) -> Self:
         """The key that the file of this path contains."""
         try:
-            key = _serialization().load_pem_private_key(content, password=None)
+            key = to.load_pem_private_key(content, password=None)
         except (ValueError, TypeError) as error:  # TypeError: it needs a password
             raise StoreError(f"{path} is not a signing key: {error}. {_HOW}") from None
-        if not isinstance(key, _ed25519().Ed25519PrivateKey):
+        if not isinstance(key, Ed25519PrivateKey):
             raise StoreError(f"{path} is a key of another kind than Ed25519. {_HOW}")
         return cls(key)
 
     def pem(self) -> bytes:
         """The content of a file with the key."""
-        to = _serialization()
         how = to.Encoding.PEM, to.PrivateFormat.PKCS8, to.NoEncryption()
         return self._private.private_bytes(*how)
 
@@ -88,15 +95,12 @@ class SigningKey:
 
 def is_signed(message: bytes, public: str, signature: str | bytes) -> bool:
     """Whether a message was signed with the private half of this public key."""
-    ed25519 = _ed25519()
-    from cryptography.exceptions import InvalidSignature
-
     try:
         named = bytes.fromhex(public)
         if named.hex() != public:  # capitals, or blanks
             return False
         given = signature if isinstance(signature, bytes) else from_base64(signature)
-        ed25519.Ed25519PublicKey.from_public_bytes(named).verify(given, message)
+        Ed25519PublicKey.from_public_bytes(named).verify(given, message)
     except (ValueError, InvalidSignature):
         return False
     return True
@@ -104,18 +108,17 @@ def is_signed(message: bytes, public: str, signature: str | bytes) -> bool:
 
 def public_pem(public: str) -> str:
     """The content of a file with a public key."""
-    to, key = _serialization(), _ed25519().Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
-    text: bytes = key.public_bytes(to.Encoding.PEM, to.PublicFormat.SubjectPublicKeyInfo)
-    return text.decode()
+    key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+    return key.public_bytes(to.Encoding.PEM, to.PublicFormat.SubjectPublicKeyInfo).decode()
 
 
 def public_from_pem(text: str, path: str) -> str:
     """The public key that the file of this path contains."""
     try:
-        key = _serialization().load_pem_public_key(text.encode())
+        key = to.load_pem_public_key(text.encode())
     except ValueError as error:
         raise StoreError(f"{path} is not a public key: {error}.") from None
-    if not isinstance(key, _ed25519().Ed25519PublicKey):
+    if not isinstance(key, Ed25519PublicKey):
         raise StoreError(f"{path} is a public key of another kind than Ed25519.")
     return str(key.public_bytes_raw().hex())
 
@@ -135,24 +138,21 @@ def find(folder: Folder, given: Any, public: str) -> SigningKey:
     It is the file given; without one, that which TRACELESS_SIGNING_KEY names, or that in the
     folder.
     """
+    looked, variable = str(folder.path / "key"), os.environ.get(VARIABLE)
     if given is not None:
         key = SigningKey.read(given)
-        if key.public != public:
-            raise StoreError(
-                f"{given} is another key: the changes of this store are signed with the key "
-                f"{public[:16]}…. Nothing was changed."
-            )
-        return key
-    looked, variable = str(folder.path / "key"), os.environ.get(VARIABLE)
-    if variable:
-        looked = f"{variable}, {looked}"
-        key = SigningKey.read(variable)
         if key.public == public:
             return key
-    for name in ("key", "key.new"):
-        inside = _inside(folder, name)
-        if inside is not None and inside.public == public:
-            return inside
+        raise StoreError(
+            f"{given} is another key: the changes of this store are signed with the key "
+            f"{public[:16]}…. Nothing was changed."
+        )
+    found = [] if not variable else [SigningKey.read(variable)]
+    found += filter(None, (_inside(folder, name) for name in ("key", "key.new")))
+    for key in found:
+        if key.public == public:
+            return key
+    looked = f"{variable}, {looked}" if variable else looked
     raise StoreError(
         f"The changes of this store are signed with the key {public[:16]}…, and its private half "
         f"is not in {looked}. Say where it is with {VARIABLE} or signing_key=FILE "
@@ -177,20 +177,3 @@ def _inside(folder: Folder, name: str) -> SigningKey | None:
         return SigningKey.from_pem(folder.read_private(name), folder.path / name)
     except FileNotFoundError:
         return None
-
-
-_HOW = "Give a file as 'openssl genpkey -algorithm ed25519' writes it. Nothing was changed."
-
-
-def primitives(name: str) -> Any:
-    """A module of the package cryptography."""
-    try:
-        return importlib.import_module(f"cryptography.hazmat.primitives.{name}")
-    except ImportError as error:
-        raise ImportError(
-            "Stores need the package cryptography: pip install 'traceless[store]'"
-        ) from error
-
-
-_ed25519 = partial(primitives, "asymmetric.ed25519")
-_serialization = partial(primitives, "serialization")

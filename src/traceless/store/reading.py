@@ -119,21 +119,11 @@ class StoreReader:
         with open_ledger(self._folder.ledger) as ledger:
             last = ledger.last()
             return Status(
-                path=str(self.path),
-                model=str(ledger.origin["model"]["kind"]),
-                sequence=last.sequence,
-                time=last.time,
-                rows=last.held,
-                classes=last.totals,
-                unknown=last.unknown,
-                waiting=last.waiting,
-                digest=last.digest_after,
-                root=last.root_after,
-                hash=last.hash,
-                has_secret=last.records is not None,
-                has_model=last.generation is not None,
-                size=self._folder.size(),
-                log_emptied=log_is_empty(self._folder.ledger),
+                *(str(self.path), str(ledger.origin["model"]["kind"]), last.sequence, last.time),
+                *(last.held, last.totals, last.unknown, last.waiting),
+                *(last.digest_after, last.root_after, last.hash),
+                *(last.records is not None, last.generation is not None),
+                *(self._folder.size(), log_is_empty(self._folder.ledger)),
             )
 
     def history(self) -> list[Entry]:

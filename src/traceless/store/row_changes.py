@@ -241,7 +241,7 @@ class RowChanges(Change):
 
     def _take(
         self, digests: list[bytes], names: list[bytes], entry: int | None = None
-    ) -> tuple[list[int], list[Record], list[bytes]]:
+    ) -> list[Record | None]:
         """Take rows of these names: see `RowTable.take`."""
         known = {b"": b"", **(self.rows.ids(names) if any(names) else {})}
         return self.rows.take(digests, [known.get(name, _NOBODY) for name in names], entry)
@@ -270,11 +270,13 @@ class RowChanges(Change):
                     f"X has {rows.width} features, but the model of this store has {ours}. Nothing "
                     "was changed."
                 )
-            lost, taken, held = self._take(rows.digests, rows.names, entry)
-            if lost:
+            taken = self._take(rows.digests, rows.names, entry)
+            held = [record.id for record in taken if record is not None]
+            if len(held) < len(taken):
+                lost = [i for i, record in enumerate(taken) if record is None]
                 missing += [start + int(rows.places[i]) for i in lost]
                 reserved += self.rows.count_waiting(rows.digests[i] for i in lost)
-            self.records += taken
+            self.records += filter(None, taken)
             if rows.digests and not missing:
                 yield batch, held
             ids.update(held)

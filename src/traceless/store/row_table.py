@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from sqlite3 import Connection
@@ -78,6 +78,7 @@ class RowTable:
         self._sql = connection
         self._lanes = no_lanes()  # change in the sum
         self._numbers = Counter[bytes]()  # change in the number of rows of each id
+        self._new = dict[bytes, bytes]()  # ids of names that this change has learned first
         self._cleared = False
 
     # --- rows -----------------------------------------------------------------------------
@@ -101,26 +102,24 @@ class RowTable:
 
     def take(
         self, digests: list[bytes], ids: list[bytes], entry: int | None = None
-    ) -> tuple[list[int], list[Record], list[bytes]]:
-        """Remove rows that do not wait: positions of those that are not there.
+    ) -> list[Record | None]:
+        """Remove rows that do not wait; returns the record of each, or None if it is not there.
 
-        Returns also the records of the others, and in the order of the rows their ids. Only rows
-        of `entry` are taken, if it is given.
+        Only rows of `entry` are taken, if it is given.
         """
-        self._sql.execute("SAVEPOINT at_once")
-        taken = self._take_many(digests, ids, entry)
-        if len(digests) == len(taken) == len({(digest, one) for digest, one, *_ in taken}):
-            missed, held = list[int](), ids
-        else:
-            self._sql.execute("ROLLBACK TO at_once")  # held twice, or not, or under another id
-            wanted = zip(digests, ids, strict=True)
-            each = [self._take_one(digest, one, entry) for digest, one in wanted]
-            missed = [i for i, record in enumerate(each) if record is None]
-            taken = [record for record in each if record is not None]
-            held = [record.id for record in taken]
-        self._sql.execute("RELEASE at_once")
-        self._count(taken, [-1] * len(taken))
-        return missed, taken, held
+        found = self._delete(digests, ids, entry)  # those of this id, of which some may go back
+        taken = [
+            each.pop() if (each := found.get(p)) else None for p in zip(digests, ids, strict=True)
+        ]
+        left = Counter(record for each in found.values() for record in each)
+        rows = [(*record, count) for record, count in left.items()]
+        self._sql.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?)", rows)
+        for i, record in enumerate(taken):
+            if record is None and not ids[i]:  # any id will do
+                taken[i] = self._take_one(digests[i], entry)
+        gone = [record for record in taken if record is not None]
+        self._count(gone, [-1] * len(gone))
+        return taken
 
     def waiting(self, request: int) -> list[Record]:
         """The records of a request that waits, in the order of the table."""
@@ -162,18 +161,21 @@ class RowTable:
             self._sql.execute(f"DELETE FROM {table}")
         self._lanes, self._cleared = no_lanes(), True
         self._numbers.clear()
+        self._new.clear()
 
     # --- people ---------------------------------------------------------------------------
 
     def ids(self, names: Iterable[bytes], new: bool = False) -> dict[bytes, bytes]:
         """The ids of names that are known; with `new` others get one."""
-        found = ids_of(self._sql, names)
+        asked = set(names) - {b""}
+        found = {name: self._new[name] for name in asked & self._new.keys()}
+        found |= ids_of(self._sql, asked - found.keys())
         if new:
-            left = list(set(names) - {b""} - found.keys())
+            left = list(asked - found.keys())
             salt = os.urandom(SIZE * len(left))
             made = {name: salt[SIZE * i : SIZE * (i + 1)] for i, name in enumerate(left)}
-            self._sql.executemany("INSERT INTO people VALUES (?, ?, 0)", made.items())
             self._lanes += _lanes_of_people(made.items())
+            self._new |= made
             found |= made
         return found
 
@@ -187,12 +189,15 @@ class RowTable:
 
     def settle(self) -> list[bytes]:
         """Settle the numbers of rows of people; returns the names of those whose last is gone."""
+        new = sorted((name, one, self._numbers.pop(one)) for name, one in self._new.items())
+        self._sql.executemany("INSERT INTO people VALUES (?, ?, ?)", new)
         moved = [(n, one) for one, n in self._numbers.items() if n]
         self._sql.executemany("UPDATE people SET rows = rows + ? WHERE id = ?", moved)
         query = "DELETE FROM people WHERE id = ? AND rows = 0 RETURNING name, id"
         fewer = [(one,) for one, n in self._numbers.items() if n <= 0]
         gone = [row for one in fewer for row in self._sql.execute(query, one).fetchall()]
         self._lanes -= _lanes_of_people(gone)
+        self._new.clear()
         self._numbers.clear()
         return [name for name, _ in gone]
 
@@ -245,20 +250,26 @@ class RowTable:
             if record.id:
                 self._numbers[record.id] += n
 
-    def _take_many(self, digests: list[bytes], ids: list[bytes], entry: int | None) -> list[Record]:
-        """Delete the rows that are held once."""
+    def _delete(
+        self, digests: list[bytes], ids: list[bytes], entry: int | None
+    ) -> dict[tuple[bytes, bytes], list[Record]]:
+        """Delete rows of these ids, however often they are held; the earliest comes last."""
         of = "" if entry is None else f" AND entry = {int(entry)}"
-        delete = f"DELETE FROM rows WHERE count = 1 AND request = 0{of} AND (digest, id) IN"
-        back, found = "RETURNING digest, id, entry, request", list[Record]()
+        delete = f"DELETE FROM rows WHERE request = 0{of} AND (digest, id) IN"
+        found = defaultdict[tuple[bytes, bytes], list[Record]](list)
         for size, texts in _by_size(digests, ids):
-            for rows in self._each_chunk(f"{delete} ({_each(size)} FROM places) {back}", texts):
-                found += map(Record._make, rows)
+            for rows in self._each_chunk(
+                f"{delete} ({_each(size)} FROM places) RETURNING *", texts
+            ):
+                for *record, count in sorted(rows, reverse=True) if len(rows) > 1 else rows:
+                    found[record[0], record[1]] += [Record(*record)] * count
         return found
 
-    def _take_one(self, digest: bytes, one: bytes, entry: int | None) -> Record | None:
+    def _take_one(self, digest: bytes, entry: int | None) -> Record | None:
+        """Remove a row of any id."""
         query = """SELECT digest, id, entry, request FROM rows WHERE digest = ?1 AND request = 0
-            AND (?2 = x'' OR id = ?2) AND (?3 IS NULL OR entry = ?3) ORDER BY id, entry LIMIT 1"""
-        found = self._sql.execute(query, (digest, one, entry)).fetchone()
+            AND (?2 IS NULL OR entry = ?2) ORDER BY id, entry LIMIT 1"""
+        found = self._sql.execute(query, (digest, entry)).fetchone()
         if found is None:
             return None
         this = "digest = ? AND id = ? AND entry = ? AND request = ?"

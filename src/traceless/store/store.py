@@ -212,10 +212,8 @@ class Store(StoreReader):
         RevealingWarning
             If so few rows are forgotten that the models before and after reveal them.
         """
-        from traceless.store.merge_source import is_slice
-
         with self._writing(key, dry_run, personal) as writer:
-            if is_slice(X):
+            if writer.is_slice(X):
                 return writer.take_out(X, name)
             forget = writer.enqueue if batch else writer.forget
             return forget((X, y, sample_weight, ids), whole)
