@@ -65,7 +65,7 @@ class Cells:
         kind = self.array.type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         for said, tests in _ARROW.items():
-            if any(getattr(types, f"is_{test}")(kind) for test in tests.split()):
+            if True in [getattr(types, f"is_{test}")(kind) for test in tests.split()]:
                 return said
         return str(kind)
 

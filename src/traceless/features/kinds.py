@@ -18,7 +18,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, ClassVar, cast
 from unicodedata import normalize
 
@@ -63,7 +64,7 @@ class Column:
         if not isinstance(self.required, bool):
             raise self._unfit(f"required must be True or False, got {self.required!r}")
 
-    @property
+    @cached_property
     def feature_names(self) -> list[str]:
         """The column, and the indicator of absent values unless they are refused."""
         return [self.name] if self.required else [self.name, f"{self.name} missing"]
@@ -88,11 +89,12 @@ class Column:
 
     def facts(self) -> dict[str, Any]:
         """What is declared, in JSON's types; defaults are left out."""
-        said = asdict(self)
-        kept = {one.name: said[one.name] for one in fields(self) if said[one.name] != one.default}
-        return {"kind": self.kind} | {
-            name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()
-        }
+        said: dict[str, Any] = {"kind": self.kind}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value != one.default:
+                said[one.name] = list(value) if isinstance(value, tuple) else value
+        return said
 
     def numbers(self, cells: Cells) -> Floats:
         """One number for each row, NaN for absent values; raises if these are refused."""
@@ -321,7 +323,7 @@ class Category(Words):
         if self.unknown not in ("refuse", "zero"):
             raise self._unfit(f"unknown must be 'refuse' or 'zero', got {self.unknown!r}")
 
-    @property
+    @cached_property
     def feature_names(self) -> list[str]:
         """The column and each of its values."""
         return [f"{self.name}={value}" for value in self.values]
@@ -371,7 +373,7 @@ class Hashed(Words):
                 f"the number of buckets must be between 1 and {MOST_BUCKETS}, got {self.buckets!r}"
             )
 
-    @property
+    @cached_property
     def feature_names(self) -> list[str]:
         """The column and the number of each of its buckets."""
         return [f"{self.name}#{k}" for k in range(self.buckets)]

@@ -38,7 +38,7 @@ from traceless.parameters import FLAG, NOTHING, STEPS, Constraint, check_paramet
 
 _COLUMNS = Constraint(
     "a list of declared columns, such as Number('age')",
-    (lambda v: isinstance(v, list | tuple) and all(isinstance(one, Column) for one in v),),
+    (lambda v: isinstance(v, list | tuple) and not [c for c in v if not isinstance(c, Column)],),
 )
 
 

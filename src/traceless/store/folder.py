@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from traceless.store.row_digests import RowHasher
     from traceless.store.suppression import Suppression
 
-_GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.(traceless|suppression)")
-# unfinished files of `container.replace`, which cuts long names
-_UNFINISHED = re.compile(
-    r"\.([0-9]{1,18}-[0-9a-f]{9,16}[.a-z]*|secret|key(\.new)?)\.[0-9a-f]{16}\.part"
+_GENERATION = r"[0-9]{1,18}-[0-9a-f]{16}\.(traceless|suppression)"
+# models and lists, and unfinished files of `container.replace`, which cuts long names
+_OURS = re.compile(
+    rf"{_GENERATION}|\.([0-9]{{1,18}}-[0-9a-f]{{9,16}}[.a-z]*|secret|key(\.new)?)\.[0-9a-f]{{16}}\.part"
 )
 _LARGEST_PRIVATE = 65_536  # bytes
 SECRET_BYTES = 32
@@ -135,7 +135,7 @@ class Folder:
 
     def _contents(self, name: str, sha256: str | None) -> container.Contents:
         """What is in a file beside the model that must have this SHA-256."""
-        if not _GENERATION.fullmatch(name):
+        if not re.fullmatch(_GENERATION, name):
             raise FileError(f"{name[:80]!r} is not the name of a generation.")
         path = self.generations / name
         with open_folder(self.generations) as folder:
@@ -170,21 +170,27 @@ class Folder:
 
     def left_over(self, entry: Entry) -> list[Path]:
         """Files of the store that the latest entry does not name any more."""
-        found = [path for path in self._all() if _is_ours(path.name)]
-        destroyed = entry.records is None and os.path.lexists(self._secret)
-        found += [self._secret] if destroyed else []
-        return [path for path in found if path.name not in (entry.generation, entry.suppression)]
+        named = (
+            entry.generation,
+            entry.suppression,
+            *([] if entry.records is None else ["secret"]),
+        )
+        left = [path for path in self._all() if path.name not in named]
+        return [path for path in left if path == self._secret or _OURS.fullmatch(path.name)]
 
     def strangers(self) -> list[Path]:
         """Files beside the model that do not belong to the store; they are never removed."""
         models = self.generations
-        return [path for path in self._all() if path.parent == models and not _is_ours(path.name)]
+        beside = [path for path in self._all() if path.parent == models]
+        return [path for path in beside if not _OURS.fullmatch(path.name)]
 
-    def _all(self) -> Iterator[Path]:
+    def _all(self) -> list[Path]:
         """Everything in the folder and in that of the model."""
+        found = list[Path]()
         for folder in (self.path, self.generations):
             with suppress(FileNotFoundError), self._open(folder) as handle:
-                yield from (folder / name for name in os.listdir(handle))
+                found += [folder / name for name in os.listdir(handle)]
+        return found
 
     def _open(self, folder: Path) -> AbstractContextManager[int]:
         """Open a folder; that of the store may be reached by a link."""
@@ -253,11 +259,6 @@ def is_store(path: Path) -> bool:
         head = read_regular(path / "ledger.sqlite", 72)
         return head.startswith(b"SQLite format 3\0") and head[68:] == APPLICATION.to_bytes(4)
     return False
-
-
-def _is_ours(name: str) -> bool:
-    """Whether a file is of a model, or was to become one, or another file of the store."""
-    return bool(_GENERATION.fullmatch(name) or _UNFINISHED.fullmatch(name))
 
 
 @contextmanager
