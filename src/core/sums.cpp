@@ -57,22 +57,6 @@ void near(Flat a, Out<double, 1> out) {
   for (int64_t i = 0; i < int64_t(a.shape(1)); ++i) out.data()[i] = double(A[i]);
 }
 
-// The first n numbers of a row, each in as many bytes (two's complement, the lowest first) as the
-// longest needs: one more than its bits fill.
-nb::tuple row_bytes(Cube a, int64_t row, int64_t n) {
-  const Numbers A(a);
-  const int64_t start = row * int64_t(a.shape(2));
-  u128 seen = 0;
-  for (int64_t i = start; i < start + n; ++i) seen |= A[i] < 0 ? -u128(A[i]) : u128(A[i]);
-  int64_t bits = 0;
-  while (bits < 127 && seen >> bits) ++bits;
-  const int64_t width = 1 + bits / 8;
-  std::vector<char> raw(n * width);
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t k = 0; k < width; ++k) raw[i * width + k] = char(A[start + i] >> (8 * k));
-  return nb::make_tuple(width, nb::bytes(raw.data(), raw.size()));
-}
-
 // The sums of features that are counted from whole numbers m, where the last feature is 1:
 //
 //     S'_jk = S_jk - m_j t_k - s_j m_k,   s = S_b.,   t = s - n m,   n = S_bb
@@ -240,20 +224,15 @@ double product(const double *x, const double *r, int64_t n) {
 // seen += A' diag(w) (B r) modulo P. Numbers of A and B are at most 2^27, those of r 2^19: 64
 // products add up to 2^52 at most.
 void fold(Codes A, Codes B, Weights w, Out<double, 1> seen) {
-  const int64_t a = A.shape(1), b = B.shape(1), N = A.shape(0);
+  const int64_t a = A.shape(1), b = B.shape(1);
   const std::vector<double> r = random_vector(b);
-  double *out = seen.data(), u[4];
-  for (int64_t n = 0; n < N; n += 4) {
-    const double *left[4];
-    for (int64_t i = 0; i < 4; ++i) { // four rows at a time; those beyond the last count for nothing
-      const int64_t row = std::min(n + i, N - 1);
-      left[i] = A.data() + row * a;
-      u[i] = n + i < N ? product(B.data() + row * b, r.data(), b) : 0.0;
-      if (w) u[i] = residue(u[i] * residue(std::fmod(w->data()[row], P)));
-    }
-    for (int64_t j = 0; j < a; ++j)
-      out[j] += (left[0][j] * u[0] + left[1][j] * u[1]) + (left[2][j] * u[2] + left[3][j] * u[3]);
-    if (n % 32 == 28 || n + 4 >= N)
+  double *out = seen.data();
+  for (int64_t n = 0; n < int64_t(A.shape(0)); ++n) {
+    const double *row = A.data() + n * a;
+    double u = product(B.data() + n * b, r.data(), b);
+    if (w) u = residue(u * residue(std::fmod(w->data()[n], P)));
+    for (int64_t j = 0; j < a; ++j) out[j] += row[j] * u;
+    if (n % 32 == 31 || n + 1 == int64_t(A.shape(0)))
       for (int64_t j = 0; j < a; ++j) out[j] = residue(out[j]);
   }
 }
@@ -279,7 +258,6 @@ bool agrees(Codes product, bool half, In<double, 1> seen) {
 } // namespace
 
 void bind_sums(nb::module_ &m) {
-  m.def("row_bytes", &row_bytes);
   def(m, "combined", combined), def(m, "shifted", shifted), def(m, "nearest", near), def(m, "centred", centred);
   def(m, "survey", survey), def(m, "cut", cut), def(m, "place", place);
   def(m, "sparse_gram", sparse_gram), def(m, "add_rows", add_rows);

@@ -51,14 +51,6 @@ def test_sums_of_sums(data, n, n_limbs, minus):
 
 
 @examples(100)
-@given(st.data(), st.integers(1, 3), st.integers(1, 4))
-def test_rows_as_bytes(data, rows, n):
-    a = data.draw(numbers(rows, n))
-    for row in range(rows):
-        assert core.row_bytes(a, row, n - 1) == plain.row_bytes(a, row, n - 1)
-
-
-@examples(100)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from([3, 20, 40, 52]))
 def test_features_counted_from_near_their_means(seed, J, bits):
     rng = np.random.default_rng(seed)

@@ -50,3 +50,24 @@ def test_mirror_over_several_tiles(rng):
     full = exact.mirror(lower.copy())
     assert (full == full.T).all()
     assert (np.tril(full) == lower).all()
+
+
+wide_numbers = st.integers(-(2**127) + 1, 2**127 - 1) | st.integers(0, 126).flatmap(
+    lambda bits: st.sampled_from([2**bits, -(2**bits), 2**bits - 1])
+)
+
+
+@given(st.lists(wide_numbers, min_size=3, max_size=3))
+def test_wide_numbers_take_the_bytes_that_the_largest_needs_with_its_sign(numbers):
+    a, b, c = numbers
+    sums = exact.as_sums(np.array([[a, b], [b, c]], dtype=object))
+    rows = [b"".join(exact.triangle_bytes(sums))]
+    expected = b""
+    for row in ([a], [b, c]):
+        width = 1 + max(abs(v).bit_length() for v in row) // 8
+        raw = b"".join(v.to_bytes(width, "little", signed=True) for v in row)
+        expected += b"wide%d:" % width + raw
+    if isinstance(sums, exact.Wide):
+        assert rows == [expected]
+    back = exact.from_tensor(np.array(exact.to_tensor(sums)))
+    assert (np.asarray(back) == np.asarray(sums)).all()

@@ -262,13 +262,23 @@ def triangle_bytes(a: Sums) -> Iterator[bytes]:
     A row of int64 has eight bytes for each number. Of a `Wide` it has as many as the largest
     number of the row needs, sign and all.
     """
-    limbs = np.ascontiguousarray(as_limbs(a))
     for i in range(len(a)):
-        if isinstance(a, Wide):
-            width, raw = core.row_bytes(limbs, i, i + 1)
-            yield b"wide%d:" % width + raw
+        row = a[i : i + 1, : i + 1]
+        if isinstance(row, Wide):
+            raw = _row_bytes(row)
+            yield b"wide%d:" % raw.shape[-1] + raw.tobytes()
         else:
-            yield b"int64" + limbs[0, i, : i + 1].astype("<u8").tobytes()
+            yield b"int64" + row.astype("<u8").tobytes()
+
+
+def _row_bytes(a: Wide) -> NDArray[np.uint8]:
+    """Each number in as many bytes as the largest needs, one more than its bits fill."""
+    low, high = a.limbs
+    negative = high >> 63 == 1
+    sizes = np.where(negative, -low, low), np.where(negative, ~high + (low == 0), high)
+    bits = [int(np.bitwise_or.reduce(limb, axis=None)) << 64 * k for k, limb in enumerate(sizes)]
+    raw = np.ascontiguousarray(np.moveaxis(a.limbs, 0, -1), dtype="<u8").view(np.uint8)
+    return raw[..., : 1 + sum(bits).bit_length() // 8]
 
 
 def packed(symmetric: Any) -> Any:
@@ -293,10 +303,7 @@ def unpacked(triangles: Any, n: int) -> Any:
 
 def to_tensor(a: Sums) -> Integers:
     """For files: int64 as it is, two limbs as bytes (two's complement) in a last axis."""
-    if not isinstance(a, Wide):
-        return a
-    width, raw = core.row_bytes(_flat(a)[:, None], 0, a.size)
-    return np.frombuffer(raw, dtype=np.uint8).reshape(*a.shape, width)
+    return _row_bytes(a) if isinstance(a, Wide) else a
 
 
 def from_tensor(tensor: Integers) -> Sums:

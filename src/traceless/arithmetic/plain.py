@@ -67,13 +67,6 @@ def nearest(a: Limbs, out: Floats) -> None:
     out[:] = integers(a).astype(np.float64)
 
 
-def row_bytes(a: Limbs, row: int, n: int) -> tuple[int, bytes]:
-    """The first n numbers of a row, each in so many bytes."""
-    numbers = integers(a[:, row, :n]).tolist()
-    width = 1 + max((abs(v).bit_length() for v in numbers), default=0) // 8
-    return width, b"".join(v.to_bytes(width, "little", signed=True) for v in numbers)
-
-
 def centred(S: Limbs, m: NDArray[np.int64], out: Limbs) -> bool:
     """Write the sums of φ - m, where the last feature is 1."""
     A, M = integers(S), m.astype(object)
