@@ -28,8 +28,7 @@ from traceless.features import (
     RandomLayer,
     Table,
 )
-from traceless.features.bound_map import PROBE
-from traceless.features.probe import probe_rows
+from traceless.features.bound_map import PROBE, probe_rows
 
 every_map = pytest.mark.parametrize("phi", MAPS, ids=name)
 rows = npst.arrays(np.float64, (7, 3), elements=st.floats(-50, 50) | st.floats(-1e4, 1e4))

@@ -15,7 +15,7 @@ from traceless.features import (
     RandomFourier,
     RandomLayer,
 )
-from traceless.features.columns import column_numbers
+from traceless.knowledge.columns import column_numbers
 
 N = 4  # columns
 STEPS = [2.0**-3, 2.0**-14, 2.0**-8, 0.5]

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from traceless.estimators.least_squares import LeastSquares
-from traceless.features.columns import column_numbers
+from traceless.knowledge.columns import column_numbers
 from traceless.transaction import changing
 
 

@@ -5,7 +5,7 @@
 A map never looks at training data. It is fixed by its *specification* (its parameters,
 seed and resolution), which has a digest; two models can be merged when the specifications of
 their maps agree and, for maps that are not of this package, their codes for the rows of
-`traceless.features.probe`. What makes the same row give the same codes in any batch:
+`traceless.features.bound_map.probe_rows`. What makes the same row give the same codes in any batch:
 
 - element-wise operations (`Linear`, `Polynomial`) do not depend on the batch;
 - products Wx are taken over integers (`RandomFourier` and `RandomLayer` put both W
