@@ -77,6 +77,7 @@ double nearest(uint64_t *v, int n, int64_t E);
 void bind_sums(nb::module_ &m);
 void bind_solve(nb::module_ &m);
 void bind_scores(nb::module_ &m);
+void bind_symmetric(nb::module_ &m);
 void bind_kernels(nb::module_ &m);
 void bind_publish(nb::module_ &m);
 void bind_path(nb::module_ &m);

@@ -7,6 +7,7 @@ NB_MODULE(_core, m) {
   bind_sums(m);
   bind_solve(m);
   bind_scores(m);
+  bind_symmetric(m);
   bind_kernels(m);
   bind_publish(m);
   bind_path(m);

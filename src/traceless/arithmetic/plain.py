@@ -252,6 +252,12 @@ def distances(z: Floats, A: Floats, M: Floats, out: Floats) -> None:
 # twofold numbers, high + low: about 106 bits (Dekker 1971, Knuth)
 
 
+def symmetric_times(A: Floats, X: Floats, Y: Floats, _: int) -> None:
+    """Y = A X of a symmetric A, of which the lower triangle is read; in float64."""
+    below = np.tril(A, -1)
+    Y[:] = (below + below.T) @ X + A.diagonal()[:, None] * X
+
+
 def twofold_factor(A: Floats, n: int, threads: int) -> int:  # noqa: ARG001
     """The first n steps of A = L D Lᵀ, in place; the first pivot that is not positive, or n."""
     for p in range(n):

@@ -22,7 +22,7 @@ from traceless.knowledge.sums import Recipe
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.inverse import Frame, Inverse
 from traceless.solvers.ridge import Penalty
-from traceless.solvers.woodbury import STRAIN, Woodbury
+from traceless.solvers.woodbury import Woodbury
 
 if TYPE_CHECKING:
     from traceless.estimators.least_squares import LeastSquares
@@ -62,24 +62,21 @@ def _woodbury_pieces(state: Woodbury) -> saving.Pieces:
     if not state.has_knowledge:
         out |= {"responses": saving.labels(state.responses), "counts": list(state.counts)}
         out |= {"task": "multilabel"} if state.recipe.task == "multilabel" else {}
-    inverse = state.inverse_for_others()
+    inverse = state._inverse
     if inverse is None:
         return out, {}
-    rho, free_intercept, standardize = inverse.penalty
+    rho, free_intercept, standardize = inverse.frame.penalty
     out["inverse"] = {
         "rho": rho,
         "free_intercept": free_intercept,
         "standardize": standardize,
-        "strain": inverse.strain,
-        "floor": inverse.floor and list(inverse.floor),
-        "patience": min(inverse.patience, STRAIN),
+        "error": inverse.error,
+        "way": inverse.way,
     }
     P, U = integers.packed(inverse.P().T), np.ascontiguousarray(inverse.U)
-    tensors = {"P": P + 0.0, "U": U + 0.0}
-    if inverse.frame is not None:
-        tensors["frame"] = np.array(inverse.frame[1:]) + 0.0
-    if inverse.answer is not None:
-        tensors["answer"] = np.ascontiguousarray(inverse.answer) + 0.0
+    tensors = {"P": P + 0.0, "U": U + 0.0, "frame": np.array(inverse.frame[1:]) + 0.0}
+    if inverse.C is not None:
+        tensors["C"] = np.ascontiguousarray(inverse.C) + 0.0
     return out, tensors
 
 
@@ -133,27 +130,18 @@ def _woodbury(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tens
 
 def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
     """The inverse, with how far it is trusted."""
-    rho, strain, patience = (facts.number(said[k], 0.0) for k in ("rho", "strain", "patience"))
-    floor = None
-    if said["floor"] is not None:  # somebody has looked
-        low, high = (facts.number(value, 0.0) for value in said["floor"])
-        floor = low, high
+    rho, error, way = (facts.number(said[k], 0.0) for k in ("rho", "error", "way"))
     flags = said["free_intercept"], said["standardize"]
     if not rho or {*map(type, flags)} != {bool}:
         raise ValueError("the inverse has no rho, or no penalty.")
     triangle = facts.tensor(tensors, "P", "f", (shape[0] * (shape[0] + 1) // 2,))
     U = facts.tensor(tensors, "U", "f", shape)
-    P = integers.unpacked(triangle, shape[0])
-    frame = None
-    if flags[0]:
-        vectors = facts.tensor(tensors, "frame", "f", (5, shape[0]))
-        if not (vectors[0] >= 0.0).all():
-            raise ValueError("a penalty below zero.")
-        frame = Frame(Penalty(rho, *flags), *vectors.copy())
-    inverse = Inverse(P, U.copy(), rho, strain, floor, patience, frame)
-    if "answer" in tensors:
-        inverse.answer = np.array(facts.tensor(tensors, "answer", "f", shape), order="F")
-    return inverse
+    vectors = facts.tensor(tensors, "frame", "f", (5, shape[0]))
+    if not (vectors[0] >= 0.0).all():
+        raise ValueError("a penalty below zero.")
+    frame = Frame(Penalty(rho, *flags), *vectors.copy())
+    C = np.array(facts.tensor(tensors, "C", "f", shape)) if flags[1] else None
+    return Inverse(integers.unpacked(triangle, shape[0]), U.copy(), frame, C, error, way)
 
 
 def restore_label_type(estimator: Any, said: Mapping[str, Any]) -> None:

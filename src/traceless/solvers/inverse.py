@@ -9,11 +9,11 @@ for rows that are added (+) or removed (-), with the small matrix factored, neve
 
 symmetric: 3J²L + 3JL² + L³/3 flops for L rows. Corollaries 1 and 2 are L = 1, 3 and 4 are +
 and - alone; a change both ways is + then -, at the same cost. Lee et al. hold C = I - ρP,
-which cancels catastrophically for small ρ; P does not, and C is a property. What is rounded away
-from U goes into its next step (`tail`): steps are small, and so are their own errors.
+which cancels catastrophically for small ρ; P does not.
 
-A row that is in the data has 1/ω - φPφᵀ ≥ ρ / (ω (ρ + ω‖φ‖²)): the pivots of M (for
-removals) below that show rows that were never learned, or an inverse that has decayed.
+A row that is in the data has 1 - ωφPφᵀ > 0. Where a pivot of M, times ω, is nearly 0, the rows were
+never learned, or P is not known well enough to say so; and what P is wrong by grows with 1/pivot. A
+large 1 + ωφPφᵀ takes as many digits from P, which are missed when such a row goes again.
 
 All blocks of a change are looked at before P is computed: with G₁, …, Gₖ of the blocks before it,
 
@@ -24,42 +24,41 @@ stays what it is: a fault at any moment, and threads that read meanwhile, find i
 cheap because P is not computed for every row (`traceless.solvers.stored`).
 
 *Other penalties.* A = D + S with any diagonal D is updated in the same way, also with D_b = 0 for
-a free intercept b; features are then counted from an offset that stays as it is (`Frame`). A row
-of the data that is removed, leaving rows of weight n and mean φ̄, has
-
-    1/ω - φPφᵀ ≥ 1 / (ω + ω² (1/n + Σ_j (φ_j - φ̄_j)² / D_j))
+a free intercept b; features are then counted from an offset that stays as it is (`Frame`).
 
 A standardised D moves with every row, by about one part in n. P stays that of the D it was built
-for, and the coefficients of today's D' = D + Δ are found by U' ← U - P Δ U', which gains as many
-digits with each step as D' and D have in common. A few features B may have moved far (a pixel that
-hardly any row had inked before); they are taken in at once by Woodbury's formula,
+for. For today's D + Δ the coefficients solve P⁻¹U = V - ΔU, so what was subtracted is kept,
 
-    P ← P - P_B (1/Δ_B + P_BB)⁻¹ P_Bᵀ,    U ← U - P_B (1/Δ_B + P_BB)⁻¹ U_B
+    U = P (V - C),     U ← U - P (ΔU - C),     C ← ΔU
 
-A feature that has not varied yet may have any D: its coefficient is 0.
+and a step moves it to today's. Since P ≤ D⁻¹, what is left moves U by at most ‖D^-½ (ΔU - C)‖ in
+lengths ‖D^½ U‖: steps end where that is less than what a float64 retrain would be wrong by, and
+what they leave is in the C of the next change. A few features may have moved far (a pixel that
+hardly any row had inked before): each enters P as if it were a row e_j with the weight Δ_j and the
+response 0. A feature that has not varied yet may have any D: its coefficient is 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import ddot, dgemm, dger, dtrsm
-from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf
+from scipy.linalg.blas import ddot, dgemm, dger, dnrm2, dtrsm
+from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.integers import Floats
+from traceless.knowledge.responses import Label
 from traceless.solvers.ridge import Penalty
 from traceless.solvers.stored import Stored
 
-_STEPS_TO_RIDGE = 16  # towards another D; where that is not enough, P is built anew
-_SWALLOWS = 1e10  # 1 + ωφPφᵀ of a row beside which the others are lost in float64
-_GROWS = 4.0  # what errors count that a small pivot makes larger, beside those of an update
+P_IS_LOST = 2.0**26  # 1 + ωφPφᵀ, or 1 / (1 - ωφPφᵀ) of a row that goes: half of P's digits
+_ROUNDING = 2.0**-10  # of U's length, that the rounding of a step counts as
+_EXACT = 2.0**-50  # relative error of U that is not worth another step
 _FAR = 8.0  # one part in so many of D
-_CANCELS = 1e4  # how much larger the old D of a feature may be than all there is now
 
 
 def block_rows(J: int) -> int:
@@ -107,7 +106,7 @@ class Change(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What P was built for where an intercept is free, and what its rows add up to.
+    """What A = D + S' is made of besides rows, and what these add up to.
 
     Attributes
     ----------
@@ -115,9 +114,9 @@ class Frame(NamedTuple):
     ridge : ndarray of shape (J,)
         D.
     offset : ndarray of shape (J,)
-        What is subtracted from the features before they enter S.
+        What is subtracted from the features before they enter S'.
     sums, squares : ndarrays of shape (J,)
-        Σωφ and Σωφ² of the rows, less the offset.
+        Σωφ and Σωφ² of the rows, less the offset, where D follows from them.
     peaks : ndarray of shape (J,)
         The largest that the squares have been: how large the rounding errors of both may be.
     """
@@ -129,38 +128,41 @@ class Frame(NamedTuple):
     squares: Floats
     peaks: Floats
 
+    @classmethod
+    def plain(cls, rho: float, J: int) -> Frame:
+        """A = ρI + S."""
+        return cls(Penalty(rho), np.full(J, rho), *np.zeros((4, J)))
+
     def after(self, change: Change) -> Frame:
         """The same after a change, whose features have been counted from the offset."""
+        if not self.penalty.standardize:
+            return self
         weights = change.sign * change.weights[:, None]
         sums = self.sums + (weights * change.F).sum(axis=0)
         squares = self.squares + (weights * change.F**2).sum(axis=0)
         return self._replace(sums=sums, squares=squares, peaks=np.maximum(self.peaks, squares))
 
-    def ridge_now(self) -> Floats | None:
-        """D of the rows as they are now; None where rounding errors hide it."""
-        if not self.penalty.standardize:
-            return self.ridge
+    def ridge_now(self) -> Floats:
+        """D of the rows as they are now. LinAlgError where rounding errors hide it."""
         n = self.sums[-1]
+        if not n > 0.0:
+            raise LinAlgError("no rows are left, whose mean would be the intercept")
         variances = self.squares / n - (self.sums / n) ** 2
         variances[-1] = 0.0
         varied = self.peaks > 0.0
         if (varied & (variances * n <= 1e-12 * self.peaks))[:-1].any():
-            return None
+            raise LinAlgError("a column no longer varies")
         return np.where(varied, self.penalty.rho * variances, self.ridge)
 
-    def least_pivots(self, removed: Change) -> Floats:
-        """What 1 - ωφPφᵀ is at least, for rows that are in the data; once they are removed."""
-        n = self.sums[-1]
-        if not n > 0.0:
-            raise LinAlgError("no rows are left, whose mean would be the intercept")
-        squares = (removed.F - self.sums / n) ** 2
-        penalised = self.ridge > 0
-        squares = (squares[:, penalised] / self.ridge[penalised]).sum(axis=1)
-        return np.asarray(1.0 / (1.0 + removed.weights * (1.0 / n + squares)))
+    def length(self, U: Floats) -> float:
+        """‖D^½ U‖, whatever the units; of a free intercept, which D has not, a thousandth."""
+        root = np.sqrt(self.ridge)
+        root[-1] = max(root[-1], 2.0**-10 * math.sqrt(self.penalty.rho))
+        return norm(root[:, None] * U)
 
 
 class Inverse:
-    """P = (ρI + S)⁻¹ and U = P V; with a frame, P = (D + S)⁻¹.
+    """P = (D + S')⁻¹ and U = P (V - C).
 
     No array is ever written to: `after` gives the next one, and both stay good.
 
@@ -168,154 +170,65 @@ class Inverse:
     ----------
     P : ndarray of shape (J, J), or Stored
         Only the upper triangle of an array is meaningful; see `full`.
-    U : ndarray of shape (J, K), column-major
-    rho : float
-    strain : float
-        How much rounding errors may have grown since they were last looked at, in units of one
-        update: removals with small pivots count more.
-    floor : residual and error of P that a new inverse had; None where nobody has looked yet
-    patience : float
-        The strain at which errors are looked at again.
-    frame : Frame, optional
-        Where the penalty is not ρI.
-
-    Attributes
-    ----------
-    answer : ndarray of shape (J, K), or None
-        What `with_ridge_now` has found.
-    tail : ndarray of shape (J, K), or None
-        What U lacks by its rounding.
+    U : ndarray of shape (J, K)
+    frame : Frame
+    C : ndarray of shape (J, K), optional
+        What V lacks, where D has moved since P was built.
+    error : float
+        What a float64 retrain would be wrong by, relatively.
+    way : float
+        How far U has gone since it was last made exact, in its own lengths, steps weighted by what
+        their errors may have grown by: U is wrong by about `way` times what a retrain is. At least
+        `P_IS_LOST` once a row came beside which half of the digits of all others are lost.
     """
-
-    answer: Floats | None = None
-    tail: Floats | None = None
 
     def __init__(
         self,
         P: Floats | Stored,
         U: Floats,
-        rho: float,
-        strain: float = 0.0,
-        floor: tuple[float, float] | None = (0.0, 0.0),
-        patience: float = np.inf,
-        frame: Frame | None = None,
+        frame: Frame,
+        C: Floats | None = None,
+        error: float = 0.0,
+        way: float = 0.0,
     ) -> None:
-        self.frame = frame
-        self._stored = P if isinstance(P, Stored) else Stored(P)
-        self.U, self.rho = np.asfortranarray(U), rho
-        self.strain, self.floor, self.patience = strain, floor, patience
+        self.stored, self.U = P if isinstance(P, Stored) else Stored(P), np.asfortranarray(U)
+        self.frame, self.C, self.error, self.way = frame, C, error, way
 
     @classmethod
-    def of(
-        cls, S: Floats, V: Floats, rho: float, frame: Frame | None = None, ours: bool = False
-    ) -> Inverse:
-        """Factor ρI + S (or D + S). Raises LinAlgError if that is not definite.
+    def of(cls, A: Floats, V: Floats, frame: Frame) -> Inverse:
+        """Factor A, of which the upper triangle is looked at and written over.
 
-        Only the upper triangle of S is looked at. It is written over where it is `ours`.
+        Raises LinAlgError if it is not positive definite.
         """
-        A = S if ours else np.array(S, order="F")
-        A.T.reshape(-1)[:: len(A) + 1] += rho if frame is None else frame.ridge
         factor, failed = dpotrf(A, overwrite_a=True, clean=False)
         if failed:
             raise LinAlgError("the matrix is not positive definite in float64")
         stored = Stored(factor, is_factor=True)
-        return cls(stored, stored.times(np.asfortranarray(V)), rho, frame=frame)
+        return cls(stored, stored.times(np.asfortranarray(V)), frame)
 
-    @property
-    def penalty(self) -> Penalty:
-        """What the coefficients are penalised by."""
-        return Penalty(self.rho) if self.frame is None else self.frame.penalty
+    def refined(self, U: Floats, R: Floats, frame: Frame) -> tuple[Inverse, float]:
+        """The same with U + P R, and how long P R is in lengths of that: what U was wrong by.
 
-    @property
-    def ridge(self) -> Floats:
-        """The diagonal that was added to S."""
-        return np.full(len(self.U), self.rho) if self.frame is None else self.frame.ridge
-
-    @property
-    def offset(self) -> Floats:
-        """What is subtracted from the features."""
-        return np.zeros(len(self.U)) if self.frame is None else self.frame.offset
-
-    def moved(self, change: Change) -> Change:
-        """A change whose features are counted as ours are."""
-        if self.frame is None or not self.frame.offset.any():
-            return change
-        return change._replace(F=change.F - self.frame.offset)
-
-    def with_ridge_now(self) -> Floats | None:
-        """U for the D of the rows as they are now; None if that is too far.
-
-        It is found once, and goes with pickles and files: from a P in which nothing waits any more
-        they would find other last digits.
+        R is V - A U of all rows, whose frame is given.
         """
-        if self.answer is None:
-            assert self.frame is not None
-            ridge = self.frame.ridge_now()
-            self.answer = None if ridge is None else self._moved_to(ridge)
-        return self.answer
-
-    def _moved_to(self, ridge: Floats) -> Floats | None:
-        difference, stored = ridge - self.ridge, self._stored
-        far = np.flatnonzero(np.abs(difference) > self.ridge / _FAR)
-        correct = self._correction(far, difference[far])
-        if correct is None:
-            return None
-        difference[far] = 0.0
-        start = U = correct(self.U, self.U)
-        before = np.inf
-        for _ in range(_STEPS_TO_RIDGE):
-            step = stored.times(np.asfortranarray(difference[:, None] * U))
-            after = start - correct(step, step)
-            error = np.abs(after - U).max(initial=0.0)
-            U = after
-            if error <= 2.0**-51 * np.abs(U).max(initial=0.0):
-                return np.asfortranarray(U)
-            if not error < before / 4:
-                return None
-            before = error
-        return None
-
-    def _correction(
-        self, far: NDArray[np.intp], difference: Floats
-    ) -> Callable[[Floats, Floats], Floats] | None:
-        """(X, Y) ↦ X - P_B (1/Δ_B + P_BB)⁻¹ Y_B for features B; None where that is not sound."""
-        if not far.size:
-            return lambda X, _: X
-        assert self.frame is not None
-        sizes = self.ridge[far] + difference + self.frame.squares[far]
-        many = len(far) > max(16, len(self.U) // 8)
-        if many or (self.ridge[far] > _CANCELS * sizes).any():
-            return None
-        PB = self._stored.columns(far)
-        factor, pivots, failed = dgetrf(PB[far] + np.diag(1.0 / difference))
-        if failed:
-            return None
-
-        def correct(X: Floats, Y: Floats) -> Floats:
-            small = dgetrs(factor, pivots, np.asfortranarray(Y[far]))[0]
-            return np.asarray(X - dgemm(1.0, PB, small))
-
-        return correct
+        step = self.times(R)
+        U = U + step
+        length, C = frame.length(U), None
+        if frame.penalty.standardize:
+            C = (frame.ridge_now() - frame.ridge)[:, None] * U
+        error = frame.length(step) / length if length else 0.0
+        return Inverse(self.stored, U, frame, C, self.error), error
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: P with all that has waited; of the rows that waited nothing travels.
 
         Nor does its other triangle, where some sums of rows that have gone may still be.
         """
-        return {**self.__dict__, "_stored": np.triu(self.P()), "tail": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _stored=Stored(state["_stored"]))
+        return {**self.__dict__, "stored": Stored(np.triu(self.P()))}
 
     def P(self) -> Floats:  # noqa: N802
         """P, whose upper triangle is meaningful; only to be read."""
-        return self._stored.P()
-
-    def twin(self) -> Inverse:
-        """Another of the same arrays, in place of whose U there may be a better one."""
-        twin = object.__new__(Inverse)
-        twin.__dict__.update(self.__dict__)
-        return twin
+        return self.stored.P()
 
     def full(self) -> Floats:
         """P as a full symmetric matrix."""
@@ -324,91 +237,120 @@ class Inverse:
 
     def times(self, R: Floats) -> Floats:
         """``P R``."""
-        return self._stored.times(np.asfortranarray(R))
+        return self.stored.times(np.asfortranarray(R))
 
-    def after(self, changes: Sequence[Change], U: Floats | None = None) -> Inverse:
-        """The inverse after a change.
+    def spread(self, names: tuple[Label, ...], into: tuple[Label, ...]) -> Inverse:
+        """The same with a column for each of other responses."""
+        if names == into:
+            return self
+        U, C = (None if A is None else spread(A, names, into) for A in (self.U, self.C))
+        assert U is not None
+        return Inverse(self.stored, U, self.frame, C, self.error, self.way)
 
-        Raises LinAlgError where a pivot is not sound.
-
-        Parameters
-        ----------
-        changes : sequence of Change
-        U : ndarray, optional
-            In place of our own, where there are other responses now.
-        """
-        update = _Update(self, self.U if U is None else U)
+    def after(self, changes: Sequence[Change]) -> Inverse:
+        """The inverse after a change. Raises LinAlgError where a pivot is not sound."""
+        update = _Update(self)
         for change in changes:
-            for block in self.moved(change).blocks():
+            if self.frame.offset.any():
+                change = change._replace(F=change.F - self.frame.offset)
+            update.frame = update.frame.after(change)
+            for block in change.blocks():
                 update.add(block)
+        if self.C is not None:
+            update.follow_scales(self.C)
         return update.done()
 
 
 class _Update:
     """A change of an inverse, block by block."""
 
-    def __init__(self, inverse: Inverse, U: Floats) -> None:
-        self._inverse, self._stored, self._U = inverse, inverse._stored, U
-        self._tail = inverse.tail if U is inverse.U else None
-        self._strain, self._frame = inverse.strain, inverse.frame
+    def __init__(self, inverse: Inverse) -> None:
+        self._before, self.frame, self._U = inverse, inverse.frame, inverse.U
+        self._C, self._way = inverse.C, inverse.way
         self._steps: list[tuple[float, Floats]] = []  # sign and G of each block
 
     def add(self, block: Change) -> None:
         """One more block of rows. Raises LinAlgError where a pivot is not sound."""
         sign, Ft = float(block.sign), block.F.T
-        self._frame = None if self._frame is None else self._frame.after(block)
-        B = self._stored.times(Ft)
-        for before, G in self._steps:
-            B = dgemm(-before, G, dgemm(1.0, G, Ft, trans_a=True), beta=1.0, c=B, overwrite_c=True)
+        B = self._times(Ft)
         error = block.Y - dgemm(1.0, Ft, self._U, trans_a=True)
         if len(block.F) == 1:  # the same, without calls for matrices of one number
             pivot = 1.0 / float(block.weights[0]) + sign * ddot(block.F[0], B[:, 0])
-            self._check(pivot * float(block.weights[0]), block)
+            pivots = [pivot * float(block.weights[0])]
+            self._check(pivots)
             G = B * (1.0 / math.sqrt(pivot))
-            self._move(dger(sign / pivot, B[:, 0], error[0]))
+            step = dger(sign / pivot, B[:, 0], error[0])
         else:
             M = dgemm(sign, Ft, B, trans_a=True)
             M.T.reshape(-1)[:: len(M) + 1] += 1.0 / block.weights
             R, failed = dpotrf(M, overwrite_a=True)
-            pivots = np.zeros(len(R)) if failed else np.diag(R) ** 2
-            self._check(pivots * block.weights, block)
+            pivots = [0.0] if failed else (np.diag(R) ** 2 * block.weights).tolist()
+            self._check(pivots)
             G = dtrsm(1.0, R, B, side=1, overwrite_b=True)
-            T = dtrsm(1.0, R, np.asfortranarray(error), trans_a=True)
-            self._move(dgemm(sign, G, T))
+            step = dgemm(sign, G, dtrsm(1.0, R, np.asfortranarray(error), trans_a=True))
         self._steps.append((sign, G))
+        self._U = U = self._U + step
+        length, strain = self.frame.length(U), max(max(pivots), 1.0 / min(pivots))
+        gone = self.frame.length(step) / length if length else 0.0
+        self._way += _ROUNDING + strain * (gone if strain < P_IS_LOST else 1.0)
 
-    def _move(self, step: Floats) -> None:
-        """Add to U, and keep what that rounds away for the next step, which is smaller than U."""
-        U = self._U
-        step = step if self._tail is None else step + self._tail
-        self._U = after = U + step
-        self._tail = step - (after - U)
+    def follow_scales(self, C: Floats) -> None:
+        """U for the D of the rows as they are now. LinAlgError where P is too far from it."""
+        now, K = self.frame.ridge_now(), self._U.shape[1]
+        moved = now - self.frame.ridge
+        far = np.flatnonzero(np.abs(moved) > self.frame.ridge / _FAR)
+        if len(far) > max(16, len(now) // 8):
+            raise LinAlgError("the scales of many columns have changed")
+        for sign in (1, -1):
+            some = far[moved[far] * sign > 0.0]
+            if some.size:
+                rows = np.eye(len(now))[some]
+                self.add(Change(rows, np.zeros((len(some), K)), np.abs(moved[some]), sign))
+        ridge = self.frame.ridge.copy()
+        ridge[far], moved[far] = now[far], 0.0
+        self.frame = self.frame._replace(ridge=ridge)
+        scale = np.divide(1.0, np.sqrt(ridge), out=np.zeros_like(ridge), where=ridge > 0.0)
+        enough = max(self._before.error, _EXACT) * self.frame.length(self._U)
+        before = np.inf
+        while True:
+            R = moved[:, None] * self._U - C
+            left = norm(scale[:, None] * R)
+            if left <= enough:
+                break
+            if not left < before / 2:
+                raise LinAlgError("P is too far from the scales of the rows")
+            self._U, C, before = self._U - self._times(np.asfortranarray(R)), C + R, left
+        self._C = C
+
+    def _times(self, X: Floats) -> Floats:
+        """P X, with the blocks so far."""
+        B = self._before.stored.times(X)
+        for sign, G in self._steps:
+            B = dgemm(-sign, G, dgemm(1.0, G, X, trans_a=True), beta=1.0, c=B, overwrite_c=True)
+        return B
+
+    def _check(self, pivots: Sequence[float]) -> None:
+        """Look at pivots, times the weights of the rows: 1 ± ωφPφᵀ."""
+        if not min(pivots) * P_IS_LOST > 1.0:
+            raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
 
     def done(self) -> Inverse:
         """The inverse after all blocks."""
-        before, stored = self._inverse, self._stored.after(self._steps)
-        patience, frame = before.patience, self._frame
-        after = Inverse(stored, self._U, before.rho, self._strain, before.floor, patience, frame)
-        after.tail = self._tail
-        return after
+        stored = self._before.stored.after(self._steps)
+        return Inverse(stored, self._U, self.frame, self._C, self._before.error, self._way)
 
-    def _check(self, relative: Any, block: Change) -> None:
-        """Look at pivots, times the weights of the rows: 1 ± ωφPφᵀ; one number for one row."""
-        single = isinstance(relative, float)
-        least_pivot = relative if single else float(relative.min())
-        if block.sign > 0:
-            largest = relative if single else float(relative.max())
-            if not least_pivot > 0.0:
-                raise LinAlgError("P has decayed")
-            self._strain += largest if largest > _SWALLOWS else 1.0
-            return
-        rho, (F, _, weights, _) = self._inverse.rho, block
-        if self._frame is not None:
-            least: Any = self._frame.least_pivots(block)
-        elif single:
-            least = rho / (rho + float(weights[0]) * ddot(F[0], F[0]))
-        else:
-            least = rho / (rho + weights * np.einsum("ij,ij->i", F, F))
-        if not np.all(relative >= 0.999 * least):
-            raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
-        self._strain += 1.0 + _GROWS * (1.0 / least_pivot - 1.0)
+
+def spread(columns: Any, names: tuple[Label, ...], into: tuple[Label, ...]) -> NDArray[Any]:
+    """Columns by name, in another order, with zeros for names that are new."""
+    if names == into:
+        return np.asarray(columns)
+    out = np.zeros((len(columns), len(into)), dtype=columns.dtype, order="F")
+    for k, name in enumerate(names):
+        if name in into:
+            out[:, into.index(name)] = columns[:, k]
+    return out
+
+
+def norm(a: Floats) -> float:
+    """Euclidean length, by the one BLAS that is used here (numpy.linalg.norm has another)."""
+    return float(dnrm2(a.ravel(order="K"))) if a.size else 0.0

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from traceless.arithmetic.integers import Floats
 from traceless.features.grid import dense_rows
 from traceless.knowledge.responses import Label, responses_of
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.solvers.inverse import Change
+from traceless.solvers.inverse import Change, spread
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Recipe, Rows
@@ -64,14 +63,3 @@ class QueuedRows(NamedTuple):
         if self.names == responses:
             return self.change
         return self.change._replace(Y=spread(self.change.Y, self.names, responses))
-
-
-def spread(columns: Floats, names: tuple[Label, ...], into: tuple[Label, ...]) -> Floats:
-    """Columns by name, in another order, with zeros for names that are new."""
-    if names == into:
-        return columns
-    out = np.zeros((len(columns), len(into)), order="F")
-    for k, name in enumerate(names):
-        if name in into:
-            out[:, into.index(name)] = columns[:, k]
-    return out

@@ -56,13 +56,13 @@ from traceless.arithmetic.plain import Limbs, integers, limbs, put
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
 
-__all__ = ["solve", "weighted"]
+__all__ = ["System", "solve", "weighted"]
 
 _DIGIT = 47  # bits of a step, at most: two digits of the core, about what float64 gives
 _LEAST_GAIN = 2  # bits
 _LOOK = 2  # steps from which on it is asked what they decide
 _TWOFOLD = 4096  # features up to which a factor of twofold numbers is made: a minute
-_THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
+THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
 _WORTH, _MANY = 2**22, 2**12  # products, and numbers, that are worth more than starting threads
 _HUGE = np.finfo(np.float64).max
 _ONE = limbs(1)
@@ -106,12 +106,12 @@ def solve(
         If the system is so ill-conditioned that steps no longer gain two bits.
     """
     ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
-    system = _System(_limbs(S), ridge, np.zeros(len(Q), np.int64) if shift is None else shift, unit)
-    there = system.there  # a feature that is always 0 has coefficient 0
+    system = System(S, ridge, shift, unit)
+    A, there = system.matrix(), system.there  # a feature that is always 0 has coefficient 0
     there[:-1] &= ridge.near[:-1] > 0
     used, asked = np.flatnonzero(there), np.flatnonzero(Q.any(axis=0))
     if asked.size and (used.size, asked.size) == Q.shape:
-        return system.solve(Q, intercept)
+        return system.solve(A, Q, intercept)
     Z = np.zeros((len(Q) + intercept, Q.shape[1]))
     if used.size and asked.size:
         rows = np.append(used, len(Q)) if intercept else used
@@ -140,7 +140,7 @@ def weighted(parts: Sequence[Any], weights: Sequence[float]) -> tuple[Limbs, tup
     return total, whole, unit.bit_length() - 1
 
 
-class _System:
+class System:
     """A = S' 2^-unit + diag(r), its whole-numbered multiple, and what bounds A⁻¹R.
 
     Attributes
@@ -148,35 +148,35 @@ class _System:
     S, m : limbs of S, and what its features are shifted by
     weight, whole : what S is multiplied by, and r then: Python integers
     places, mantissa : the multiple of A, 2^places times a number from 1 to 2
-    A, e : A scaled to 2^-e A 2^-e, in one float64
-    there : where S' has a diagonal that is not 0
+    e, there : how `matrix` scales features, and where S' has a diagonal that is not 0
     """
 
-    def __init__(self, S: Limbs, ridge: Ridge, m: Integers, unit: int) -> None:
-        self.S, self.m, self.unit, self.ridge = S, m, unit, ridge
+    def __init__(self, S: Any, ridge: Ridge, shift: Integers | None = None, unit: int = 0) -> None:
+        self.S, self.unit, self.ridge = _limbs(S), unit, ridge
+        self.m = np.zeros(len(ridge), np.int64) if shift is None else shift
+        self._far = _bits(self.m) + len(self.m).bit_length()  # bits of a sum of such multiples
         numerators, own = ridge.fractions
         multiple = math.lcm(1 << unit, own)
         self.weight, self.whole = multiple >> unit, numerators * (multiple // own)
         self.places = multiple.bit_length() - 1
         self.mantissa = multiple / (1 << self.places)
-        self.e, self.there = np.empty(len(m), np.int64), np.empty(len(m), bool)
-        self.A = self._matrix(1)[0]
+        self.e, self.there = np.empty(len(ridge), np.int64), np.empty(len(ridge), bool)
 
-    def solve(self, Q: Integers, intercept: bool) -> Floats:
-        """Z, with the cheaper of two factors that can do it."""
+    def solve(self, A: Floats, Q: Integers, intercept: bool) -> Floats:
+        """Z, with the cheaper of two factors that can do it; `matrix` is given away."""
         J, free = len(Q), self.ridge.is_free
         if free:
-            self.rows = self.A[-1, -1]
-            self.mean = np.abs(self.A[-1, :-1, None]) / self.rows * (1 + 1e-9)
+            self.rows = A[-1, -1]
+            self.mean = np.abs(A[-1, :-1, None]) / self.rows * (1 + 1e-9)
         spread, places = np.frexp(1.0 / np.sqrt(self.ridge.near[: J - free, None]))
         places = places + self.e[: J - free, None]
         self.most = int(places.max(initial=0))
         self.spread = np.ldexp(spread, places - self.most)  # r^(-1/2) 2^(e - most)
         with suppress(LinAlgError):
-            return self._expanded(_Factor(self.A), Q, intercept)
+            return self._expanded(_Factor(A), Q, intercept)
         if J <= _TWOFOLD:
             with suppress(LinAlgError):
-                return self._expanded(_Twofold(self._matrix(2)), Q, intercept)
+                return self._expanded(_Twofold(self._scaled(2)), Q, intercept)
         raise ConditionError(
             "The linear system is too ill-conditioned to be solved to the last bit, even in "
             "twofold precision: rho is too small for the size of the features. Increase rho, or "
@@ -187,8 +187,12 @@ class _System:
             "Increase rho, or use standardize=True, which takes the units out of it."
         )
 
-    def _matrix(self, parts: int) -> Floats:
-        """A in so many floats."""
+    def matrix(self) -> Floats:
+        """2^-e A 2^-e, with a diagonal near one; e and `there` are found with it."""
+        return np.asarray(self._scaled(1)[0])
+
+    def _scaled(self, parts: int) -> Floats:
+        """The same in so many floats."""
         s = t = np.ascontiguousarray(self.S[:, -1])
         if self.m.any():
             whole = integers(s)
@@ -201,17 +205,15 @@ class _System:
 
     def _expanded(self, factor: _Factor | _Twofold, Q: Integers, intercept: bool) -> Floats:
         """Z, digit by digit."""
-        (J, K), e, far = Q.shape, self.e[:, None], _bits(self.m) + len(Q).bit_length()
-        R = _room(np.zeros((1, J, K), np.uint64), _bits(Q) + self.weight.bit_length() + far + 1)
-        core.advance(R, np.zeros(K, np.int64), _limbs(Q), limbs(self.weight))
-        V, x = self._leading(R)
+        (J, K), e, far, R = Q.shape, self.e[:, None], self._far, self._whole(Q)
+        V, x = self._leading(R, self.e)
         bound, places = self.bound(np.abs(V[0]), x - self.places)
         # where coefficients are large, first digits count 2^extra: A is multiplied by as much
         extra = max(0, int((np.frexp(bound)[1] + places).max()) - _DIGIT)
         weight, ridge = limbs(self.weight << extra), limbs(self.whole << extra)
         down, size = self.places + extra, 64 * max(len(self.S) + len(weight), len(ridge)) + 64 + far
         found, smallest = _Solution(self, Q.shape, intercept, extra, far), np.full((2, K), 2**62)
-        threads, moved = _THREADS if self.S.size * K > _WORTH else 1, bool(self.m.any())
+        threads, moved = self._worth_threads(K), bool(self.m.any())
         for step in itertools.count(1):
             y, x, K = factor.solve(V) / self.mantissa, x - down, len(x)
             tops, s = np.empty((2, K), np.int64), np.empty(K, np.int64)
@@ -231,7 +233,7 @@ class _System:
             R = _room(R, max(int((x + s).max()) + down + int(self.e.max()) + far, size) + far + 2)
             last = last if moved else last[:0]
             core.residual(R, s, self.S, D, last, weight, ridge, threads)
-            V, x = self._leading(R)
+            V, x = self._leading(R, self.e)
             if step >= _LOOK:
                 if rest is None and found.decides(np.abs(V[0]), x - down):
                     return found.Z
@@ -240,11 +242,43 @@ class _System:
                 R, V = np.ascontiguousarray(R[..., left]), V[..., left]
         raise AssertionError
 
-    def _leading(self, R: Limbs) -> tuple[Floats, NDArray[np.int64]]:
+    def residual(self, Q: Integers, Z: Floats) -> tuple[Floats, Floats]:
+        """Z, rounded to 58 bits of the largest of a column, and Q - A Z of that, rounded once.
+
+        Raises LinAlgError where a number of Z is not finite, or not below 2^58.
+        """
+        (J, K), e = Z.shape, np.zeros(len(Z), np.int64)
+        x = -np.frexp(np.abs(Z).max(axis=0))[1].astype(np.int64)
+        tops, s = np.empty((2, K), np.int64), np.empty(K, np.int64)
+        D, last = np.empty((1, J, K), np.uint64), np.empty((2, K), np.uint64)
+        d = D[0].view(np.int64)
+        if not core.digits(Z, e, self.m, x, 58, tops, s, d, last) or (x < -58).any():
+            raise LinAlgError
+        places, weight, ridge = s + x, limbs(self.weight), limbs(self.whole)
+        R = self._whole(Q)
+        size = 64 * max(len(R) + int(places.max()) // 64, len(self.S) + len(weight), len(ridge))
+        R = _room(R, size + 128 + 2 * self._far)
+        last = last if self.m.any() else last[:0]
+        core.residual(R, places, self.S, D, last, weight, ridge, self._worth_threads(K))
+        V, x = self._leading(R, e)
+        return np.ldexp(d, -places), np.ldexp(V[0], x - places - self.places) / self.mantissa
+
+    def _whole(self, Q: Integers) -> Limbs:
+        """Q times the multiple of A."""
+        R = np.zeros((1, *Q.shape), np.uint64)
+        R = _room(R, _bits(Q) + self.weight.bit_length() + self._far + 1)
+        core.advance(R, np.zeros(Q.shape[1], np.int64), _limbs(Q), limbs(self.weight))
+        return R
+
+    def _leading(self, R: Limbs, e: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
         """2^-e R' in two floats V, and exponents x of columns: 2^-e R' = V 2^x."""
         V, x = np.empty((2, *R.shape[1:])), np.empty(R.shape[2], dtype=np.int64)
-        core.leading(R, self.m, self.e, V, x, _threads(V[0]))
+        core.leading(R, self.m, e, V, x, _threads(V[0]))
         return V, x
+
+    def _worth_threads(self, K: int) -> int:
+        """Threads for a residual of K columns."""
+        return THREADS if self.S.size * K > _WORTH else 1
 
     def bound(self, rest: Floats, height: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
         """A bound of |A⁻¹R| in float64, and its exponents, for 2^-e |R| ≤ rest 2^height."""
@@ -266,7 +300,7 @@ class _Solution:
     """X 2^-E, and what is decided of it: columns that are leave X."""
 
     def __init__(
-        self, system: _System, shape: tuple[int, int], intercept: bool, extra: int, far: int
+        self, system: System, shape: tuple[int, int], intercept: bool, extra: int, far: int
     ) -> None:
         (J, K), self.system, self.intercept, self.far = shape, system, intercept, far
         self.X, self.moved = (np.zeros((1, n, K), np.uint64) for n in (J, 1))
@@ -341,7 +375,7 @@ class _Twofold:
     """A = L D Lᵀ in twofold numbers."""
 
     def __init__(self, A: Floats) -> None:
-        if core.twofold_factor(A, A.shape[1], _THREADS) < A.shape[1]:
+        if core.twofold_factor(A, A.shape[1], THREADS) < A.shape[1]:
             raise LinAlgError
         self.factor = A
 
@@ -366,7 +400,7 @@ def _limbs(S: Any) -> Limbs:
 
 def _threads(numbers: Floats) -> int:
     """Threads for so many numbers."""
-    return _THREADS if numbers.size >= _MANY else 1
+    return THREADS if numbers.size >= _MANY else 1
 
 
 def _bits(a: Integers) -> int:

@@ -14,26 +14,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dgemv, dsymm, dsymv, dsyrk
 from scipy.linalg.lapack import dpotri, dpotrs
 
+from traceless.arithmetic.core import core
 from traceless.arithmetic.integers import Floats
+from traceless.solvers.solve import THREADS
 
 _WAITING = 64  # columns that P may lack, so that the copy of P that takes them in costs little
-_VECTORS = 16  # up to here a matrix times vectors is faster than the product of a block
+_BLOCK = 32  # vectors from which on BLAS copies the matrix in less time than it saves
+_WORTH = 2**22  # products that are worth more than starting threads
 
 
 def symmetric_times(A: Floats, X: Floats) -> Floats:
     """``A X`` for the symmetric matrix whose upper triangle A has, both column-major."""
-    if X.shape[1] == 1:
+    J, K = X.shape
+    if K == 1:
         return np.asarray(dsymv(1.0, A, X[:, 0])[:, None])
-    if X.shape[1] > _VECTORS:
+    if K > _BLOCK:
         return np.asarray(dsymm(1.0, A, X))
-    out = np.empty(X.shape, order="F")
-    for k in range(X.shape[1]):
-        out[:, k] = dsymv(1.0, A, X[:, k])
-    return out
+    Y = np.empty((J, K))
+    core.symmetric_times(A.T, X, Y, min(THREADS, 4) if J * J * K > _WORTH else 1)
+    return np.asfortranarray(Y)
 
 
 class Waiting:
@@ -120,18 +122,6 @@ class Stored:
         T = dgemm(1.0, G, X, trans_a=True)
         T *= signs[:, None]
         return np.asarray(dgemm(-1.0, G, T, beta=1.0, c=B, overwrite_c=True))
-
-    def columns(self, some: NDArray[np.intp]) -> Floats:
-        """Some columns of P."""
-        P, G = self._matrix, self._G
-        if self._is_factor:
-            unit = np.zeros((len(P), len(some)), order="F")
-            unit[some, np.arange(len(some))] = 1.0
-            return self.times(unit)
-        columns = np.where(np.arange(len(P))[:, None] <= some, P[:, some], P[some].T)
-        if self._n:
-            columns -= dgemm(1.0, G * self._signs, G[some], trans_b=True)
-        return columns
 
     def after(self, steps: Sequence[tuple[float, Floats]]) -> Stored:
         """P - sign · G Gᵀ for each sign and G."""

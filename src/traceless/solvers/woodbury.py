@@ -4,10 +4,11 @@ Besides the knowledge it keeps P = (ρI + S)⁻¹ and U = P V, which every chang
 updates at once (`traceless.solvers.inverse`). The knowledge is brought up to date in batches:
 copies of the rows wait in a short queue until it is asked for, or the queue is full.
 
-Rounding errors are held in check with the knowledge. When enough strain has gathered, the queue is
-taken in, the residual R = V - (ρI + S) U is computed and U refined by P R; where P no longer does
-what a new inverse would (U does not reach its residual, or P A x is too far from x), it is built
-anew. So the error stays that of a float64 retrain.
+Between two looks at the sums all is float64, and P no more than a preconditioner. A step that P
+makes is as wrong, relatively, as a float64 retrain: so when U has gone half its own length
+(`Inverse.way`), the queue is taken in, and U ← U + P R with the residual R of U, which the core
+computes exactly. The length of P R says what U was wrong by. Where that is more than what a retrain
+would be wrong by, P is made anew; that is measured in the same way, when P is made.
 
 It is not changed: `updated` gives the next one, and the one before stays what it is, to the bit,
 whatever becomes of the next. What is computed when it is asked for (the knowledge with the queue
@@ -23,37 +24,35 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.integers import Floats, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, RangeError, UnsealableError
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.feasibility import check_counts, response_names
 from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
-from traceless.solvers.centring import shifted, whole_means
+from traceless.solvers.centring import whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
-from traceless.solvers.equations import Equations, mended, polished
-from traceless.solvers.inverse import Frame, Inverse, worth_updating
-from traceless.solvers.queued_rows import QueuedRows, spread
+from traceless.solvers.inverse import P_IS_LOST, Frame, Inverse, norm, spread, worth_updating
+from traceless.solvers.queued_rows import QueuedRows
 from traceless.solvers.ridge import Penalty
+from traceless.solvers.solve import System
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
-    _Base = tuple[Knowledge, Floats, Equations]  # of sums, with an offset
-
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
-STRAIN = 512.0  # updates between two looks at the residual, while P is good
-_NEGLIGIBLE = 5e-16  # error of P up to which a new one would not be better
-_DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
+_EXACT = 2.0**-50  # relative error of U that no retrain is asked to better
+_HALF = 2.0**-26  # the same where half of the digits are lost: rows that went may be why
+_LEAST_GAIN = 0.25  # of an error, that P must leave no more of
+_FAR_ENOUGH = 0.5  # lengths of U after which it is held against the sums
 
 
 class _Exact(NamedTuple):
@@ -95,7 +94,6 @@ class Woodbury(Cholesky):
         else:
             self.responses, self.counts = knowledge.responses, knowledge.counts
             self._exact = _Exact(knowledge)
-        self._base: _Base | None = None
         self._solved = None
         self.is_sealed = False
         self.other = None
@@ -107,7 +105,7 @@ class Woodbury(Cholesky):
             "format": STATE_FORMAT,
             "task": self.recipe.task,
             "specification": json.dumps(self.recipe.specification, sort_keys=True),
-            "rho": inverse.rho,
+            "rho": rho,
             "responses": label_array(self.responses),
             "counts": np.array(self.counts),
             "P": inverse.full()[np.triu_indices(len(inverse.U))],
@@ -121,26 +119,18 @@ class Woodbury(Cholesky):
         P[np.triu_indices(len(P))] = exported["P"]
         U = np.array(exported["U"], dtype=np.float64)
         names, counts = (np.asarray(exported[key]).tolist() for key in ("responses", "counts"))
-        return cls(recipe, (tuple(names), tuple(counts)), Inverse(P, U, float(exported["rho"])))
+        frame = Frame.plain(float(exported["rho"]), len(P))
+        return cls(recipe, (tuple(names), tuple(counts)), Inverse(P, U, frame))
 
     @property
     def has_knowledge(self) -> bool:
         """Whether the sums of the rows are here; False after `imported`."""
         return self._exact.known is not None
 
-    def inverse_for_others(self) -> Inverse | None:
-        """The inverse as pickles and files have it, with today's answer; our own is not changed."""
-        inverse = self._inverse
-        if inverse is not None:
-            with suppress(ConditionError, RangeError):  # for those who ask for coefficients
-                return self._twin()._answered(inverse.penalty)[0]
-        return inverse
-
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: rows in the queue must not travel, least of all forgotten ones."""
         exact = _Exact(self.knowledge() if self.has_knowledge else None)
-        mine = {"_base": None, "_exact": exact, "_inverse": self.inverse_for_others()}
-        return super().__getstate__() | mine
+        return super().__getstate__() | {"_exact": exact}
 
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows, those in the queue included."""
@@ -192,12 +182,11 @@ class Woodbury(Cholesky):
         return class_weights is not None or self.is_sealed or mixed
 
     def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Coefficients:
-        inverse, U = self._answered(penalty)
-        frame = inverse.frame
-        Z = code(U) * phi.steps[:, None] + 0.0
-        if frame is None or not penalty.free_intercept:
+        inverse = self.inverse(penalty)
+        Z = code(inverse.U) * phi.steps[:, None] + 0.0
+        if not penalty.free_intercept:
             return Coefficients(Z)
-        return Coefficients(Z, np.rint(frame.offset / phi.steps))
+        return Coefficients(Z, np.rint(inverse.frame.offset / phi.steps))
 
     def intercepts(
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
@@ -208,21 +197,10 @@ class Woodbury(Cholesky):
             return super().intercepts(penalty, phi, code, class_weights)
         return np.asarray(solution.Z[-1] - (solution.shift[:, None] * solution.Z).sum(axis=0))
 
-    def _answered(self, penalty: Penalty) -> tuple[Inverse, Floats]:
-        """P and U for this penalty, built anew where P is too far; and U for the rows held now."""
-        inverse = self.inverse(penalty)
-        if not penalty.standardize:
-            return inverse, inverse.U
-        U = inverse.with_ridge_now()
-        if U is None:
-            inverse = self._inverse = self._built(penalty)
-            U = inverse.with_ridge_now()
-        return inverse, inverse.U if U is None else U
-
     def inverse(self, penalty: Penalty) -> Inverse:
         """P and U for this penalty."""
         inverse = self._inverse
-        if inverse is None or inverse.penalty != penalty:
+        if inverse is None or inverse.frame.penalty != penalty:
             inverse = self._inverse = self._built(penalty)
         return inverse
 
@@ -254,16 +232,18 @@ class Woodbury(Cholesky):
         inverse = self._inverse_after(new, responses)
         emptied = 0 in counts if self.recipe.task == "classification" else not counts[-1]
         exact = self._enqueued(new, certain, doubtful=inverse is None or emptied)
-        leaves = any(q.change.sign < 0 for q in new)
-        floor = None if inverse is None else inverse.floor
-        if floor is not None and floor[1] > _DECAY and leaves and self.has_knowledge:
-            inverse = None  # of an ill-conditioned matrix, which may be better without these rows
         state = self._twin()
-        state.is_sealed, state._inverse = False, inverse
-        state._exact, state.responses, state.counts = exact, responses, counts
-        if 0 in counts and self.recipe.task == "classification":
-            state._drop_empty_classes()
-        state._look()
+        state.is_sealed, state._exact = False, exact
+        kept = [k for k, n in enumerate(counts) if n or self.recipe.task != "classification"]
+        state.responses = tuple([responses[k] for k in kept])
+        state.counts = tuple([counts[k] for k in kept])
+        if kept and inverse is not None:
+            state._inverse = state._looked_at(inverse.spread(responses, state.responses))
+        else:  # BLAS has no products with a U of no columns
+            state._inverse = None
+            if kept and any(counts) and self._inverse is not None:
+                with suppress(ConditionError, RangeError):  # for those who ask for coefficients
+                    state._inverse = state._built(self._inverse.frame.penalty)
         return state
 
     def _totals(self, new: list[QueuedRows]) -> tuple[tuple[Label, ...], tuple[int, ...]]:
@@ -288,13 +268,12 @@ class Woodbury(Cholesky):
         return names, tuple(left)
 
     def _inverse_after(self, new: list[QueuedRows], responses: tuple[Label, ...]) -> Inverse | None:
-        """P and U with new rows; None where they are to be built anew."""
-        inverse = self._looked_at()
-        if inverse is None:
+        """P and U with new rows; None where they are to be made anew."""
+        if self._inverse is None:
             return None
-        U = spread(inverse.U, self.responses, responses)
         try:
-            return inverse.after([q.aligned(responses) for q in new], U)
+            inverse = self._inverse.spread(self.responses, responses)
+            return inverse.after([q.aligned(responses) for q in new])
         except LinAlgError as error:
             if not self.has_knowledge:
                 raise NotLearnedError(
@@ -331,108 +310,75 @@ class Woodbury(Cholesky):
             known = self.recipe.changed(known, rows, sign)
         return known
 
-    def _drop_empty_classes(self) -> None:
-        kept = [k for k, n in enumerate(self.counts) if n]
-        if not kept:
-            self._inverse = None  # BLAS has no products with a U of no columns
-        elif self._inverse is not None:
-            self._inverse.U = np.asfortranarray(self._inverse.U[:, kept])
-            self._inverse.tail = None
-        self.responses = tuple(self.responses[k] for k in kept)
-        self.counts = tuple(self.counts[k] for k in kept)
-
-    # --- repair ----------------------------------------------------------------------------
+    # --- exactness -------------------------------------------------------------------------
 
     def _built(self, penalty: Penalty) -> Inverse:
-        """A new inverse, from the knowledge."""
+        """P made of the sums, and U refined twice, from 0: as a retrain has it, and exactly."""
         if not self.has_knowledge:
             raise UnsealableError(
                 "rho and the penalty cannot be changed: this model came without the knowledge of "
                 "its rows."
             )
-        offset, frame = np.zeros(len(self.recipe.phi.steps)), None
-        if penalty.free_intercept:
-            known = self.knowledge()
-            gram = known.feature_gram
-            offset = whole_means(gram) * self.recipe.phi.steps
-        equations = self._equations(offset)
-        S = equations.matrix()
-        if penalty.free_intercept:
-            ridge = penalty.ridge(gram, known, self.recipe.phi)
-            D = ridge.near * (self.recipe.phi.steps**2 * 2.0**-known.weight_bits)
-            usual = np.median(D[D > 0.0]) if (D > 0.0).any() else penalty.rho
-            D[:-1][D[:-1] == 0.0] = usual  # columns that have not varied yet
-            squares = S.diagonal().copy()
-            frame = Frame(penalty, D, offset, S[:, -1].copy(), squares, squares)
+        known, steps = self.knowledge(), self.recipe.phi.steps
+        gram, unit = known.feature_gram, 2.0**-known.weight_bits
+        m = whole_means(gram) if penalty.free_intercept else np.zeros(len(steps), np.int64)
+        system = System(gram, penalty.ridge(gram, known, self.recipe.phi), m)
+        A, D = system.matrix(), system.ridge.near * (steps**2 * unit)
+        A *= (scale := np.ldexp(steps * np.sqrt(unit), system.e))
+        A *= scale[:, None]
+        never = np.flatnonzero(A.diagonal() == 0.0)  # columns that have not varied yet
+        A[never, never] = D[never] = np.median(D[D > 0.0]) if (D > 0.0).any() else penalty.rho
+        frame = Frame(penalty, D, m * steps, *np.zeros((3, len(steps))))
         try:
-            inverse = Inverse.of(S, equations.V, penalty.rho, frame, ours=True)
+            nothing = np.zeros((len(steps), len(self.responses)))
+            retrained, _ = self._refined(Inverse.of(A.T, nothing, frame))
+            inverse, error = self._refined(retrained)
         except LinAlgError:
+            error = np.inf
+        if not error < 0.5:
             raise ConditionError(
                 "The linear system is too ill-conditioned for solver='woodbury': increase rho, "
                 "use standardize=True, or solver='cholesky'."
-            ) from None
-        inverse.floor = None
-        return inverse if polished(inverse, equations) else _judged(inverse, equations)
+            )
+        inverse.error = error
+        return inverse
 
-    def _looked_at(self) -> Inverse | None:
-        """Our inverse; one that is new is looked at before its first update."""
-        inverse = self._inverse
-        if inverse is None or inverse.floor is not None or not self.has_knowledge:
-            return inverse
-        return _judged(inverse.twin(), self._equations(inverse.offset))
+    def _refined(self, inverse: Inverse) -> tuple[Inverse, float]:
+        """An inverse whose U is a step closer to the sums, and what it was wrong by.
 
-    def _equations(self, offset: Floats) -> Equations:
-        """S and V of all rows, of features less an offset."""
-        known, base = self.knowledge(), self._base
-        if base is None or base[0] is not known or not np.array_equal(base[1], offset):
-            found = _equations(known, self.recipe.phi.steps, offset)
-            V = spread(found.V, known.responses, self.responses)
-            base = self._base = known, offset, replace(found, V=V)
-        return base[2]
-
-    def _look(self) -> None:
-        """Where enough has happened, refine U and look at P; build it anew where that is better.
-
-        For a state that nobody else has yet.
+        P may be blind to what U is wrong by: for a probe x, P A x must not be far from x.
         """
-        inverse = self._inverse
-        if inverse is None or inverse.floor is None or not self.has_knowledge:
-            return
-        if inverse.strain <= inverse.patience:
-            return
-        inverse.strain = 0.0
-        size, decay = mended(inverse, self._equations(inverse.offset))
-        least = inverse.floor
-        inverse.patience = _patience(len(inverse.U), decay, least[1])
-        if not (size <= 4 * least[0] and decay <= max(_NEGLIGIBLE, 4 * least[1])):
-            self._inverse = None
-            with suppress(ConditionError, RangeError):  # for those who ask for coefficients
-                self._inverse = self._built(inverse.penalty)
+        known, steps, frame = self.knowledge(), self.recipe.phi.steps, inverse.frame
+        gram, unit = known.feature_gram, 2.0**-known.weight_bits
+        m = np.rint(frame.offset / steps).astype(np.int64)
+        system = System(gram, frame.penalty.ridge(gram, known, self.recipe.phi), m)
+        s, n, far = wide(gram[-1, :]), int(gram[-1, -1]), wide(m)
+        squares = wide(gram.diagonal()) - far * (2 * s - n * far)
+        squares = squares.astype(np.float64) * (steps**2 * unit)
+        if frame.penalty.standardize:
+            sums = (s - n * far).astype(np.float64) * (steps * unit)
+            frame = frame._replace(sums=sums, squares=squares, peaks=squares)
+        size = np.sqrt(squares + system.ridge.near * (steps**2 * unit))  # A_jj^½
+        probe = np.cos(np.arange(1.0, len(size) + 1.0)) * (size > 0.0)
+        x = np.divide(probe, size, out=np.zeros_like(size), where=size > 0.0)
+        Q = spread(known.response_sums, known.responses, self.responses)
+        U = np.column_stack([inverse.U, x])
+        Z, R = system.residual(np.column_stack([Q, 0 * Q[:, 0]]), U * steps[:, None])
+        U, R = Z / steps[:, None], R * (steps * unit)[:, None]
+        refined, error = inverse.refined(U[:, :-1], R[:, :-1], frame)
+        left = U[:, -1:] + inverse.times(R[:, -1:])
+        is_blind = norm(size[:, None] * left) > _LEAST_GAIN * norm(probe)
+        return refined, np.inf if is_blind else error
 
-
-def _equations(known: Knowledge, steps: Floats, offset: Floats) -> Equations:
-    """The normal equations of features less an offset."""
-    m = np.rint(offset / steps).astype(np.int64)
-    unit = 2.0**-known.weight_bits
-    gram, right = known.feature_gram, known.response_sums
-    if m.any():
-        gram, right = shifted(gram, right, m)
-    S = np.asfortranarray(gram.astype(np.float64))
-    S *= unit
-    return Equations(S, steps, right.astype(np.float64) * (steps[:, None] * unit))
-
-
-def _judged(inverse: Inverse, equations: Equations) -> Inverse:
-    """A new inverse, refined, with what it can do and how long that may be trusted."""
-    inverse.floor = mended(inverse, equations)
-    inverse.patience = _patience(len(inverse.U), inverse.floor[1], inverse.floor[1])
-    return inverse
-
-
-def _patience(J: int, decay: float, least: float) -> float:
-    """Look at U again after some changes; at once where P is no longer as good as new.
-
-    Small matrices are looked at more often: there a change moves U further, and a look is cheap.
-    """
-    good = decay <= min(_DECAY, max(1e-14, 10 * least))
-    return min(STRAIN, max(4.0, J**2 / 400)) if good else 0.0
+    def _looked_at(self, inverse: Inverse) -> Inverse | None:
+        """The same, or one whose U has been held against the sums; None where there is none."""
+        if inverse.way <= _FAR_ENOUGH or not self.has_knowledge:
+            return inverse
+        if inverse.way < P_IS_LOST:
+            with suppress(ConditionError, RangeError, LinAlgError):
+                looked, error = self._refined(inverse)
+                if error <= max(min(inverse.error, _HALF), _EXACT):
+                    return looked
+        with suppress(ConditionError, RangeError):  # for those who ask for coefficients
+            return self._built(inverse.frame.penalty)
+        return None
