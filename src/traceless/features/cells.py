@@ -58,22 +58,15 @@ class Cells:
     @property
     def kind(self) -> str:
         """The type in one word: number, boolean, time, text, or another."""
-        if not self.is_arrow:
-            return _NUMPY.get(self.array.dtype.kind, str(self.array.dtype))
-        from pyarrow import types
-
-        kind = self.array.type
-        kind = kind.value_type if types.is_dictionary(kind) else kind
-        for said, tests in _ARROW.items():
-            if True in [getattr(types, f"is_{test}")(kind) for test in tests.split()]:
-                return said
-        return str(kind)
+        if self.is_arrow:
+            return kind_of(self.array.type)
+        return _NUMPY.get(self.array.dtype.kind, str(self.array.dtype))
 
     def numbers(self) -> Floats:
         """As float64, with NaN for absent values; infinities are refused."""
         if self.kind not in ("number", "boolean", "text"):
             raise self.unfit("numbers")
-        out = self._arrow_numbers() if self.is_arrow else self._numpy_numbers()
+        out = self.floats()
         if out is None:  # text that has to be looked at, value by value
             values, places = self.distinct()
             known = [_number(value, self.decimal) for value in values]
@@ -145,12 +138,15 @@ class Cells:
             f"{self.where}: column {self.name!r} must hold {wanted}, but is of type {kind}.{mend}"
         )
 
-    def _arrow_numbers(self) -> Floats | None:
-        """Typed numbers, or text that is all numbers with a decimal point."""
+    def floats(self) -> Floats | None:
+        """As float64, if they are typed, or text of numbers with a decimal point; else None."""
+        array = self.array
+        if not self.is_arrow:
+            return None if array.dtype.kind in "OU" else np.asarray(array, dtype=np.float64)
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        array, types = self.array, pa.types
+        types = pa.types
         if types.is_dictionary(array.type):
             array = array.dictionary_decode()
         text = self.kind == "text" and not types.is_null(array.type)
@@ -169,10 +165,6 @@ class Cells:
                 return np.asarray(values.to_numpy(zero_copy_only=False))
         return None
 
-    def _numpy_numbers(self) -> Floats | None:
-        array = self.array
-        return None if array.dtype.kind in "OU" else np.asarray(array, dtype=np.float64)
-
 
 _NUMPY = dict.fromkeys("iuf", "number") | {"b": "boolean", "M": "time", "O": "text", "U": "text"}
 _ARROW = {
@@ -181,6 +173,17 @@ _ARROW = {
     "time": "date timestamp",
     "text": "string large_string string_view null",
 }
+
+
+def kind_of(arrow: Any) -> str:
+    """A type of Arrow in one word: number, boolean, time, text, or another."""
+    from pyarrow import types
+
+    plain = arrow.value_type if types.is_dictionary(arrow) else arrow
+    for said, tests in _ARROW.items():
+        if True in [getattr(types, f"is_{test}")(plain) for test in tests.split()]:
+            return said
+    return str(plain)
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.features.cells import Cells, Frame, is_nameless_index
+from traceless.features.cells import Cells, Frame, index_names, is_nameless_index, kind_of
 from traceless.features.table import Table
 from traceless.sources.batches import Rows
 
@@ -25,6 +25,17 @@ class Columns:
     target: str | tuple[str, ...]  # several targets make y two-dimensional
     weight: str | tuple[str, ...] | None  # several for the keys of groups, which stand there
     table: Table | None = None  # by which they are read
+    lists: bool = False  # whether the features are the entries of lists, and have no names
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the features."""
+        return None if self.lists else list(self.features)
+
+    @property
+    def n_targets(self) -> int:
+        """Number of columns of y."""
+        return 1 if isinstance(self.target, str) else len(self.target)
 
     @property
     def names(self) -> list[str]:
@@ -85,6 +96,24 @@ def check_once(names: list[str], where: str) -> None:
         )
 
 
+def layout_of(
+    schema: Any, columns: Any, target: Any, weight: Any, where: str, length: Callable[[str], int]
+) -> Columns:
+    """Which columns of an Arrow schema are what, checked to be of types that suit.
+
+    `length` says how long the lists of a column are, where its type does not.
+    """
+    check_once(schema.names, where)
+    features, target = choose(schema.names, columns, target, weight, where, index_names(schema))
+    layout = Columns(features, len(features), target, weight, table_in(columns))
+    check_kinds(schema, layout, where)
+    kind = schema.field(features[0]).type
+    if layout.table is not None or not is_list(kind):
+        return layout
+    width = kind.list_size if hasattr(kind, "list_size") else length(features[0])
+    return replace(layout, width=int(width), lists=True)
+
+
 def table_in(columns: Any) -> Table | None:
     """The table, where features are declared by one."""
     return columns if isinstance(columns, Table) else None
@@ -92,13 +121,11 @@ def table_in(columns: Any) -> Table | None:
 
 def check_kinds(schema: Any, layout: Columns, where: str) -> None:
     """Raise unless features are declared, or columns of numbers, or one column of lists of them."""
-    from pyarrow import types
-
     features = () if layout.table is not None else layout.features
     for name in features:
         kind = schema.field(name).type
-        within = (is_list(kind) and len(features) == 1) or types.is_dictionary(kind)
-        if not is_number(kind.value_type if within else kind):
+        within = kind.value_type if is_list(kind) and len(features) == 1 else kind
+        if kind_of(within) not in ("number", "boolean"):
             raise not_numbers(name, kind, where)
 
 
@@ -116,27 +143,6 @@ def is_list(kind: Any) -> bool:
     from pyarrow import types
 
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-def is_number(kind: Any) -> bool:
-    """Whether an Arrow type is one of numbers or truth values."""
-    from pyarrow import types
-
-    tests = types.is_integer, types.is_floating, types.is_decimal, types.is_boolean
-    return any(test(kind) for test in tests)
-
-
-def floats(column: Any) -> NDArray[Any]:
-    """A column of numbers as float64, or float32 where it has that type; nulls become NaN."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_decimal(column.type):  # Arrow's own cast does not round correctly
-        column = column.cast(pa.string())
-    if not pa.types.is_float32(column.type):
-        column = column.cast(pa.float64(), safe=False)
-    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def written_out(batch: Any) -> int:
@@ -165,21 +171,15 @@ def rows_of(
     batch: Any, columns: Columns, where: str, row_name: Callable[[int], str] = "row {}".format
 ) -> Rows:
     """X, y and weights of a record batch; a null in X becomes NaN, which coding refuses."""
-    import pyarrow as pa
-
     first = batch.column(columns.features[0])
     if columns.table is not None:
         X = columns.table.rows(Frame.of_arrow(batch, Cells(None, "", where, row_name)))
     elif is_list(first.type):
         X = _from_lists(first, columns, where)
     else:
-        features = [batch.column(name) for name in columns.features]
-        # single precision takes half the memory, where all columns have it
-        single = all(pa.types.is_float32(column.type) for column in features)
-        table = np.empty((len(features), batch.num_rows), np.float32 if single else np.float64)
-        for row, column in zip(table, features, strict=True):
-            row[:] = floats(column)
-        X = table.T
+        X = np.empty((batch.num_rows, len(columns.features)), order="F")
+        for name, values in zip(columns.features, X.T, strict=True):
+            values[:] = Cells(batch.column(name), name).floats()
     if isinstance(columns.target, str):
         y = _labels(batch, columns.target, where)
     else:
@@ -205,7 +205,8 @@ def _from_lists(column: Any, columns: Columns, where: str) -> NDArray[Any]:
             f"Column {columns.features[0]!r} of {where} must hold {columns.width} numbers in "
             "every row, as in its first; some rows have another length, or none."
         )
-    return floats(column.flatten()).reshape(len(column), columns.width)
+    found: Any = Cells(column.flatten(), columns.features[0]).floats()
+    return np.asarray(found).reshape(len(column), columns.width)
 
 
 def _labels(batch: Any, name: str, where: str) -> NDArray[Any]:

@@ -25,16 +25,13 @@ from traceless.sources.arrow import (
     check_kinds,
     check_once,
     check_present,
-    choose,
-    is_list,
+    layout_of,
     rows_of,
-    table_in,
     written_out,
 )
 from traceless.sources.batches import Rows
 from traceless.sources.files import File, default_batch_rows, reading
 from traceless.sources.layouts import Constants
-from traceless.sources.partitions import Scanned
 from traceless.sources.stamps import Stamp, check_rows, unchanged
 
 _RATIO = 200  # of compression, which values hardly reach: their repetitions are encoded before it
@@ -188,7 +185,7 @@ def scan_parquet(
     weight: Any,
     columns: Any,
     batch_rows: int | None,
-) -> Scanned:
+) -> tuple[list[RowGroups], Columns]:
     """See `traceless.scan`."""
     stamps = [Stamp.of(file) for file in files]
     partitions: list[RowGroups] = []
@@ -197,17 +194,15 @@ def scan_parquet(
         with opened(stamp.file) as file:
             schema = _with(file.schema.empty_table(), same).schema
             where = str(stamp.file)
-            check_once(schema.names, where)
             if layout is None:
-                index = index_names(schema)
-                features, target = choose(schema.names, columns, target, weight, where, index)
-                width, names = _width(files, features, schema)
-                layout = Columns(features, width, target, weight, table_in(columns))
-                rows = batch_rows or default_batch_rows(width)
+                length = partial(_length_of_lists, files)
+                layout = layout_of(schema, columns, target, weight, where, length)
+                rows = batch_rows or default_batch_rows(layout.width)
             _check_schema(schema, layout, where, every=columns is None)
             runs = _runs(file.metadata, rows)
         partitions += [RowGroups(stamp, *run, layout, rows, same) for run in runs]
-    return partitions, width, names
+    assert layout is not None  # there is a file
+    return partitions, layout
 
 
 @contextmanager
@@ -229,27 +224,18 @@ def _with(rows: Any, constants: Constants) -> Any:
     return rows
 
 
-def _width(
-    files: Sequence[File], features: tuple[str, ...], schema: Any
-) -> tuple[int, list[str] | None]:
-    """Number and names of the features: columns, or nameless entries of a list."""
-    kind = schema.field(features[0]).type
-    if len(features) > 1 or not is_list(kind):
-        return len(features), list(features)
-    if hasattr(kind, "list_size"):
-        return int(kind.list_size), None
+def _length_of_lists(files: Sequence[File], name: str) -> int:
+    """How long the lists of a column are: that of the first row."""
     for path in files:
         with opened(path) as file:
-            check_present(file.names, list(features), str(path))
-            for batch in file.batches(features, 1):
-                first = batch.column(features[0])[0].as_py()
-                return len(first or ()), None
-    raise ValueError(
-        f"No file has a row, so it is unknown how long the lists in {features[0]!r} are."
-    )
+            check_present(file.names, [name], str(path))
+            for batch in file.batches([name], 1):
+                return len(batch.column(name)[0].as_py() or ())
+    raise ValueError(f"No file has a row, so it is unknown how long the lists in {name!r} are.")
 
 
 def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None:
+    check_once(schema.names, where)
     check_present(schema.names, layout.names, where)
     check_kinds(schema, layout, where)
     left = {*layout.names, *index_names(schema)}

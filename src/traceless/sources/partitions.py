@@ -35,9 +35,6 @@ class Partition(Protocol):
         """The rows, a batch at a time; at least one batch, even if it is empty."""
 
 
-Scanned = tuple[Sequence[Partition], int, list[str] | None]  # and number and names of the features
-
-
 @dataclass(frozen=True)
 class ArrayPartition:
     """Rows of an array in memory, which joblib maps into all processes once.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traceless.sources.arrow import table_in
 from traceless.sources.batches import Source
 from traceless.sources.dask import sum_on_dask
 from traceless.sources.files import File, listed
@@ -116,7 +115,6 @@ def scan(
     """
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
-    n_targets = 1 if isinstance(target, str) else len(target) if isinstance(target, list) else None
     number, name = None, None
     if filesystem is None and is_delta(path):
         folder = File.here(Path(path).expanduser().resolve())
@@ -128,7 +126,9 @@ def scan(
         _check_parquet(files)
         constants = hive_columns(files)
     found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
-    return Partitioned(*found, n_targets, number, name, table_in(columns))
+    partitions, layout = found
+    about = layout.width, layout.feature_names, layout.n_targets, number, name, layout.table
+    return Partitioned(partitions, *about)
 
 
 def _check_parquet(files: Sequence[File]) -> None:

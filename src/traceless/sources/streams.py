@@ -8,24 +8,20 @@ one after the other has a stream: an iterator, a query, a loader.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from traceless.device.tensors import to_array
-from traceless.features.cells import index_names
 from traceless.knowledge.values import labels
 from traceless.sources.arrow import (
-    Columns,
     check_kinds,
     check_once,
     check_present,
-    choose,
-    is_list,
+    layout_of,
     rows_of,
-    table_in,
 )
 from traceless.sources.batches import Rows, Source, as_arrays, sum_batches
 from traceless.sources.layouts import delta_name
@@ -105,12 +101,10 @@ class StreamSource(Source):
             self.n_features, self.feature_names = int(np.shape(X)[1]), None
             self.n_targets = 1 if np.ndim(y) == 1 else int(np.shape(y)[1])
         else:
-            self._layout = _layout(named, target, columns, weight)
-            self.table = self._layout.table
-            self.n_features = self._layout.width
-            self.n_targets = 1 if isinstance(target, str) else len(self._layout.target)
-            one_column = is_list(named.schema.field(self._layout.features[0]).type)
-            self.feature_names = None if one_column else list(self._layout.features)
+            length = partial(_length_of_lists, named)
+            layout = layout_of(named.schema, columns, target, weight, WHERE, length)
+            self._layout, self.table, self.n_features = layout, layout.table, layout.width
+            self.feature_names, self.n_targets = layout.feature_names, layout.n_targets
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
         """The knowledge of all batches, one after the other."""
@@ -248,16 +242,5 @@ def _column(name: str, values: Any) -> Any:
     return pa.FixedSizeListArray.from_arrays(values.ravel(), values.shape[1])
 
 
-def _layout(batch: Any, target: Any, columns: Any, weight: str | None) -> Columns:
-    index = index_names(batch.schema)
-    features, target = choose(batch.schema.names, columns, target, weight, WHERE, index)
-    width = len(features)
-    kind = batch.schema.field(features[0]).type
-    layout = Columns(features, width, target, weight, table_in(columns))
-    check_kinds(batch.schema, layout, WHERE)
-    if width == 1 and is_list(kind):
-        size = getattr(kind, "list_size", None)
-        if size is None:
-            size = len(batch.column(features[0])[0]) if batch.num_rows else 0
-        layout = replace(layout, width=int(size))
-    return layout
+def _length_of_lists(batch: Any, name: str) -> int:
+    return len(batch.column(name)[0]) if batch.num_rows else 0
