@@ -76,6 +76,22 @@ assert torch.equal(model.predict(X), y)
 """,
     ),
     "spark": Use("import pandas, pyarrow, pyspark\nfrom traceless import from_spark"),
+    "serve": Use(
+        """
+import sys, tempfile
+from traceless import LSSVC, Store
+folder = tempfile.mkdtemp() + "/s"
+Store.new(folder, LSSVC())
+from pathlib import Path
+try:
+    from traceless.serve.desk import Desk
+except ImportError:
+    from traceless.cli.group import run
+    sys.exit(run(["serve", folder]))
+assert Desk(Path(folder), [], "t", 80).application()
+""",
+        ("starlette", "uvicorn"),
+    ),
     "cli": Use(
         "import sys; sys.argv[1:] = ['--help']\nfrom traceless.cli import main; main()", ("click",)
     ),

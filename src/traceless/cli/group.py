@@ -16,6 +16,7 @@ from traceless.cli.queue import queue
 from traceless.cli.report import report
 from traceless.cli.suggest import suggest
 from traceless.cli.verify import verify
+from traceless.serve.command import serve
 
 
 class Root(Group):
@@ -36,7 +37,7 @@ SECTIONS = {
     ),
     "For administrators": (
         *(suggest, new, changes.merge, changes.destroy, audit.key),
-        *(models.score, models.export, report),
+        *(models.score, models.export, report, serve),
     ),
 }
 

@@ -261,12 +261,13 @@ def say(word: str, message: str) -> None:
 
 def _aligned(grid: Grid) -> str:
     rows = [grid.headings, *grid.rows] if grid.headings else [(f"{n}:", v) for n, v in grid.rows]
-    texts = [list(map(_cell, row)) for row in rows]
+    texts = [list(map(cell, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     return "\n".join(["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts])
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value of a table as text."""
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -41,13 +41,18 @@ def environment(language: str = "en", folder: Path = HERE) -> Environment:
     words = gettext.translation("traceless", HERE / "locale", known, fallback=language == "en")
     found.install_gettext_translations(words, newstyle=True)  # type: ignore[attr-defined]
     found.filters |= {f.__name__: f for f in (number, decimal, name, names, code)}
-    found.globals |= {"language": language, "style": (HERE / "page.css").read_text("utf-8")}
+    found.globals |= {"language": language, "style": style()}
     return found
 
 
 def render(template: str, language: str = "en", **values: Any) -> str:
     """A page of this room."""
     return environment(language).get_template(template).render(values)
+
+
+def style() -> str:
+    """The stylesheet."""
+    return (HERE / "page.css").read_text("utf-8")
 
 
 def clean(value: Any, most: int = _MOST) -> str:

@@ -1,0 +1,312 @@
+"""The pages of the desk, and the commands behind them.
+
+A change is asked for twice: the first form makes a plan and shows what it would do (``--dry-run``),
+the second does it. If the store has changed in between, the preview is shown again. Plans, with the
+files that were sent, are in memory; a file is on the disk only while a command reads it.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import click
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from traceless.cli.command import EXPECTED, text_of
+from traceless.cli.group import root
+from traceless.cli.output import Result, cell
+from traceless.cli.queue import waiting
+from traceless.exceptions import StoreBusyError
+from traceless.pages import LANGUAGES, clean, environment, style
+from traceless.serve.guard import Guard
+from traceless.store import Store
+
+_KINDS = re.compile(r"(\.(?:csv|tsv|jsonl|ndjson)(?:\.gz)?|\.parquet)$", re.IGNORECASE)
+_KEPT = 20  # previews and answers that are kept: the oldest goes first
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A change that was previewed.
+
+    Parameters
+    ----------
+    words : list of str
+        The command, in which ``FOLDER`` stands for the folder of its files.
+    files : dict
+        Their bytes by name.
+    question : str
+    sequence : int
+        Of the latest entry of the store that the preview was made for.
+    """
+
+    words: list[str]
+    files: dict[str, bytes]
+    question: str
+    sequence: int = -1
+
+
+@dataclass
+class Desk:
+    """A store as web pages.
+
+    Parameters
+    ----------
+    path : Path
+        The store.
+    tables : sequence of str
+        Where the rows of ids are.
+    token : str
+        Whoever has it may use the desk.
+    port : int
+    """
+
+    path: Path
+    tables: Sequence[str]
+    token: str
+    port: int
+    plans: dict[str, Plan] = field(default_factory=dict)
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._guard, self._one = Guard(self.token, self.port), Lock()
+        templates = environment(folder=Path(__file__).parent)
+        self._template: Callable[[str], Any] = templates.get_template
+
+    @property
+    def address(self) -> str:
+        """What is to be opened in a browser."""
+        return f"http://127.0.0.1:{self.port}/?token={self.token}"
+
+    def application(self) -> Starlette:
+        """The application."""
+        pages: dict[str, Callable[[], Response]] = {
+            "/": lambda: self._page("inbox.html", tables=list(map(Path, self.tables))),
+            "/queue": self._queue,
+            "/history": self._history,
+            "/find": lambda: self._page("find.html", answer=None),
+            "/verify": lambda: self._page("verify.html", answer=None),
+            "/page.css": lambda: PlainTextResponse(style(), media_type="text/css"),
+        }
+        forms = {"/preview": self._preview, "/do": self._do}
+        forms |= {"/find": self._find, "/verify": self._verify}
+        routes = [Route(path, self._reading(page)) for path, page in pages.items()]
+        routes += [Route(p, self._form(f), methods=["POST"]) for p, f in forms.items()]
+        routes.append(Route("/receipt/{number:int}", _receipt_of(self.path)))
+        routes.append(Route("/done/{number}", self._done))
+        return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, self._guard)])
+
+    # --- looking --------------------------------------------------------------------------
+
+    def _queue(self) -> Response:
+        return self._page("queue.html", requests=waiting(self._store))
+
+    def _history(self) -> Response:
+        return self._page("history.html", entries=self._store.history()[::-1])
+
+    def _find(self, form: dict[str, Any]) -> Response:
+        ids = {"ids.txt": _lines(form.get("ids", ""))}
+        return self._page("find.html", answer=self._ask(["find", "STORE", "@FOLDER/ids.txt"], ids))
+
+    def _verify(self, form: dict[str, Any]) -> Response:
+        sent = {"receipt.json": form["file"][1]} if "file" in form else {}
+        words = ["verify", "STORE", *(f"FOLDER/{name}" for name in sent)]
+        return self._page("verify.html", answer=self._ask(words, sent))
+
+    # --- changes --------------------------------------------------------------------------
+
+    def _preview(self, form: dict[str, Any]) -> Response:
+        """What a request would change, and the question."""
+        if form.get("what") == "cancel":
+            words = ["queue", "cancel", "STORE", "--", form.get("number", "")]
+            return self._planned(Plan(words, {}, "Cancel this request? Its rows stay."))
+        if form.get("what") == "flush":
+            words = ["queue", "flush", "STORE", *["--force"] * bool(form.get("force"))]
+            return self._planned(Plan(words, {}, "Forget all rows that wait?"))
+        files, words = {}, ["forget", "STORE", f"--request={form.get('request') or _name()}"]
+        where = list(self.tables)
+        if "file" in form:
+            kind = _KINDS.search(form["file"][0])
+            where = [f"FOLDER/rows{kind[1].lower() if kind else '.csv'}"]
+            files[Path(where[0]).name] = form["file"][1]
+        if _lines(form.get("ids", "")):
+            files["ids.txt"] = _lines(form["ids"])
+            words += [*(f"--from={table}" for table in where), "--where=@FOLDER/ids.txt"]
+        elif files:
+            words += where
+        return self._planned(Plan(words, files, "Forget these rows?"))
+
+    def _planned(self, plan: Plan, note: str = "") -> Response:
+        """The preview of a plan, which is kept if it can be done."""
+        sequence = self._store.status().sequence
+        answer = self._ask(_with(plan.words, "--dry-run"), plan.files)
+        number = ""
+        if answer["error"] is None and answer["data"].get("receipt"):
+            number = secrets.token_urlsafe(12)
+            self.plans[number] = replace(plan, sequence=sequence)
+            _shorten(self.plans)
+        queues = plan.words[0] == "forget"
+        given = {"answer": answer, "plan": number, "question": plan.question}
+        return self._page("preview.html", **given, queues=queues, note=note)
+
+    def _do(self, form: dict[str, Any]) -> Response:
+        """Do what was previewed."""
+        number = form.get("plan", "")
+        plan = self.plans.pop(number, None)
+        if plan is None:
+            said = "This preview is gone: it was answered, or the desk was opened anew since. See "
+            said += "the history for what was done. Nothing was changed now."
+            return self._page("done.html", answer=_answer(error=said))
+        if plan.sequence != self._store.status().sequence:
+            said = "The store has changed since this preview. Nothing was changed now: look again."
+            return self._planned(plan, said)
+        more = ["--batch"] if form.get("batch") and plan.words[0] == "forget" else []
+        more += ["--yes"] if plan.words[:2] != ["queue", "cancel"] else []
+        answer = self._ask(_with(plan.words, *more), plan.files)
+        if answer["busy"]:  # so that the same form can be sent again
+            self.plans[number] = plan
+        self.answers[number] = answer  # at an address that can be gone back to
+        _shorten(self.answers)
+        return RedirectResponse(f"/done/{number}", 303)
+
+    def _done(self, request: Request) -> Response:
+        gone = "This answer is gone: the history has what was done."
+        answer = self.answers.get(request.path_params["number"], _answer(error=gone))
+        return self._page("done.html", answer=answer)
+
+    # --- inside ---------------------------------------------------------------------------
+
+    @property
+    def _store(self) -> Store:
+        return Store(self.path)
+
+    def _ask(self, words: Sequence[str], files: dict[str, bytes]) -> dict[str, Any]:
+        """What a command answers; one is asked at a time."""
+        with self._one, tempfile.TemporaryDirectory(prefix="traceless-") as folder:
+            for name, content in files.items():
+                (Path(folder) / name).write_bytes(content)
+            given = [str(self.path) if w == "STORE" else w.replace("FOLDER", folder) for w in words]
+            try:
+                result = asked(given)
+            except Exception as error:
+                return _answer(error=text_of(error).replace(f"{folder}/", ""), busy=_busy(error))
+        return _answer(result)
+
+    def _page(self, template: str, **values: Any) -> Response:
+        answer = values.get("answer") or _answer()
+        status = 200 if answer["error"] is None else 409 if answer["busy"] else 422
+        form_token, name = self._guard.form_token, self.path.name
+        html = self._template(template).render(**values, form_token=form_token, store=name)
+        return HTMLResponse(html, status)
+
+    def _safely(self, page: Callable[..., Response], *given: Any) -> Response:
+        """A page, or what went wrong."""
+        try:
+            return page(*given)
+        except EXPECTED as error:
+            return self._page("done.html", answer=_answer(error=text_of(error)))
+
+    def _reading(self, page: Callable[[], Response]) -> Callable[[Request], Response]:
+        """A page that takes nothing."""
+        return lambda request: self._safely(page)  # noqa: ARG005
+
+    def _form(self, page: Callable[[dict[str, Any]], Response]) -> Callable[[Request], Any]:
+        """A page that takes a form of the desk."""
+        from starlette.concurrency import run_in_threadpool
+
+        async def answered(request: Request) -> Response:
+            async with request.form(max_files=1, max_part_size=2**20) as form:
+                if not self._guard.is_ours(form):
+                    return PlainTextResponse("This is no form of the desk.", 403)
+                texts = {n: text for n, text in form.items() if isinstance(text, str)}
+                given: dict[str, Any] = dict(texts)
+                sent = form.get("file")
+                if sent is not None and not isinstance(sent, str) and sent.filename:
+                    given["file"] = (sent.filename, await sent.read())
+            return await run_in_threadpool(self._safely, page, given)
+
+        return answered
+
+
+def asked(words: Sequence[str]) -> Result:
+    """The result of a command, called by its words."""
+    command: click.Command = root
+    rest = list(words)
+    while isinstance(command, click.Group):
+        command = command.commands[rest.pop(0)]
+    with command.make_context(str(command.name), rest) as context:
+        for name in ("as_json", "debug"):
+            context.params.pop(name)
+        context.meta["as_json"] = True
+        found: Result = command.result(context)  # type: ignore[attr-defined]
+        return found
+
+
+def _answer(
+    result: Result | None = None, error: str | None = None, busy: bool = False
+) -> dict[str, Any]:
+    """An answer for a template: tables and sentences, or an error."""
+    shown = list[Any]()
+    for block in result.shown if result else ():
+        if isinstance(block, str):
+            shown.append(block)
+        else:
+            shown.append((list(block.headings), [list(map(cell, row)) for row in block.rows]))
+    data = {"warnings": [], "receipt": None} | (dict(result.data) if result else {})
+    ok = result is None or result.ok
+    return {"shown": shown, "data": data, "ok": ok, "error": error, "busy": busy}
+
+
+def _shorten(kept: dict[str, Any]) -> None:
+    """Drop the oldest."""
+    while len(kept) > _KEPT:
+        kept.pop(next(iter(kept)))
+
+
+def _busy(error: Exception) -> bool:
+    return isinstance(error, StoreBusyError)
+
+
+def _with(words: Sequence[str], *options: str) -> list[str]:
+    """A command with options, which come before what follows ``--``."""
+    end = words.index("--") if "--" in words else len(words)
+    return [*words[:end], *options, *words[end:]]
+
+
+def _lines(ids: str) -> bytes:
+    """Ids from a form, one in each line."""
+    return "\n".join(one.strip() for one in re.split(r"[\n,;]", ids) if one.strip()).encode()
+
+
+def _name() -> str:
+    """A name for a request that has none, so that a second click does nothing."""
+    return f"desk {secrets.token_hex(6)}"
+
+
+def _receipt_of(path: Path) -> Callable[[Request], Response]:
+    def answered(request: Request) -> Response:
+        number, form = request.path_params["number"], request.query_params.get("as", "en")
+        try:
+            receipt = Store(path).receipt(number)
+        except LookupError as error:
+            return PlainTextResponse(clean(error), 404)
+        if form in LANGUAGES:
+            return HTMLResponse(receipt.to_html(form))
+        name = f'attachment; filename="receipt-{number}.json"'
+        return Response(
+            receipt.to_json(), 200, {"Content-Disposition": name}, media_type="application/json"
+        )
+
+    return answered
