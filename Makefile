@@ -22,7 +22,7 @@ help:
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
 	@echo "make peers   scikit-learn's own tests of SVC, Ridge and cross-validation, run with ours in their place"
-	@echo "make soak    the long forms: 10 000 damaged files, 200 killed stores, 6600 faults, degenerate paths,"
+	@echo "make soak    the long forms: 10 000 damaged files, 200 killed stores, 5000 power cuts, 6600 faults, degenerate paths,"
 	@echo "             checks, 20 000 solutions and predictions against fractions (three quarters of an hour)"
 	@echo "make reproduce   the experiments of the papers, as reports in results/ (QUICK=1: on few rows)"
 	@echo "make docs    the site, with its gallery; make docs-check builds it without running the gallery"
@@ -161,6 +161,7 @@ peers: $(VENV)/with-test
 soak: $(VENV)/with-test
 	$(BIN)/python tests/files/fuzz_files.py --count 10000
 	$(BIN)/python tests/store/kill.py --kills 200
+	$(BIN)/python tests/store/crashes.py --states 5000
 	$(BIN)/python tests/store/faults.py
 	$(BIN)/python tests/store/faults.py --disks 4
 	$(BIN)/python tests/hinge/stress.py --count 20000 --swaps 20000 --jobs 2

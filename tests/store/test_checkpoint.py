@@ -6,6 +6,7 @@ import hashlib
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from traceless.store import verify_receipt
 from traceless.store.checkpoint import Head, hashes_of, verifier_key
 from traceless.store.envelope import signed_bytes
 from traceless.store.keys import SigningKey
@@ -57,6 +58,43 @@ def test_a_head_has_the_form_of_a_checkpoint(key):
     ):
         with pytest.raises(ValueError, match="not the head of a store"):
             Head.parsed(str(head).replace(old, new))
+
+
+def witness(name, text, seen, kind=4):
+    """The verifier key of a witness, and its line below a head: tlog-cosignature, word for word."""
+    private = Ed25519PrivateKey.generate()
+    public = bytes([kind]) + private.public_key().public_bytes_raw()
+    number = hashlib.sha256(f"{name}\n".encode() + public).digest()[:4]
+    signature = private.sign(f"cosignature/v1\ntime {seen}\n{text}".encode())
+    line = base64.b64encode(number + seen.to_bytes(8, "big") + signature).decode()
+    key = f"{name}+{number.hex()}+{base64.b64encode(public).decode()}"
+    return key, f"\u2014 {name} {line}\n"
+
+
+def test_witnesses_say_when_they_saw_a_head(key, store):
+    head = Head.parsed(store.head())
+    mine, line = witness("witness.example/w", head.text, 1_700_000_000)
+    seen = f"{head}{line}"
+    assert Head.parsed(seen).cosigned(mine) == "2023-11-14T22:13:20Z"
+    other, _ = witness("witness.example/w", head.text, 1_700_000_000)
+    _, late = witness("witness.example/w", head.text.replace("2", "3", 1), 1_700_000_000)
+    for text, asked in ((seen, other), (str(head), mine), (f"{head}{late}", mine)):
+        assert Head.parsed(text).cosigned(asked) is None
+    kept = {"head": seen, "witnesses": [mine]}
+    for found in (store.verify(**kept), verify_receipt(store.receipt(), **kept)):
+        assert found.ok
+        assert "witness.example/w saw the head at 2023-11-14T22:13:20Z" in str(found)
+        assert len(found.checks) > len(kept)
+    for found in (
+        store.verify(head=seen, witnesses=[mine, other]),
+        verify_receipt(store.receipt(), head=str(head), witnesses=[mine]),
+    ):
+        assert [c.name for c in found.checks if not c.ok] in (["kept witnesses"], ["witnesses"])
+    with pytest.raises(ValueError, match="give it too"):
+        store.verify(witnesses=[mine])
+    for wrong in (verifier_key("a", key.public), mine[:-4], "a+b", mine.replace("w+", "v+")):
+        with pytest.raises(ValueError, match="verifier key of a witness"):
+            store.verify(head=seen, witnesses=[wrong])
 
 
 def test_hashes_have_one_text():

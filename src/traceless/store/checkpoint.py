@@ -1,4 +1,4 @@
-"""Heads and proofs of the log, in the forms of C2SP: signed-note, tlog-checkpoint, tlog-proof.
+"""Heads and proofs of the log, by C2SP: signed-note, tlog-checkpoint, tlog-cosignature, tlog-proof.
 
 A head is three lines, an empty line, and lines of signatures, each by a key of a name:
 
@@ -7,6 +7,9 @@ A head is three lines, an empty line, and lines of signatures, each by a key of 
     <root of their Merkle tree>, base64
 
     — <name> <base64 of 4 bytes that tell keys apart, and the signature of the three lines>
+
+A witness signs the time as well, in eight bytes between the two: that it has seen this head then,
+and before it none that the log does not continue.
 
 A proof that an entry is in the log of a head is "c2sp.org/tlog-proof@v1", a line "index <number>",
 the hashes of the proof, an empty line, and the head. One that a head continues another is lines of
@@ -18,6 +21,7 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterable
+from time import gmtime, strftime
 from typing import NamedTuple, Self
 
 from traceless.exceptions import StoreError
@@ -26,7 +30,7 @@ from traceless.store.keys import SigningKey, is_signed
 from traceless.store.merkle import is_included
 
 _PROOF = "c2sp.org/tlog-proof@v1"
-_ED25519 = b"\1"
+_ED25519, _COSIGNATURE = b"\1", b"\4"  # types of keys
 
 
 class Head(NamedTuple):
@@ -89,6 +93,17 @@ class Head(NamedTuple):
         ours = [signed[4:] for signed in given if signed[:4] == start]
         return any(is_signed(self.text.encode(), public, signature) for signature in ours)
 
+    def cosigned(self, witness: str) -> str | None:
+        """When the witness with this verifier key saw the head, UTC; None if it did not sign it."""
+        name, public = witness_of(witness)
+        start = _key_id(name, public, _COSIGNATURE)
+        for other, given in self.signatures:
+            seen = int.from_bytes(given[4:12])
+            text = f"cosignature/v1\ntime {seen}\n{self.text}".encode()
+            if (other, given[:4]) == (name, start) and is_signed(text, public, given[12:]):
+                return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(seen))
+        return None
+
     def __str__(self) -> str:
         lines = [f"\N{EM DASH} {n} {b64encode(s).decode()}\n" for n, s in self.signatures]
         return f"{self.text}\n{''.join(lines)}"
@@ -103,6 +118,21 @@ def verifier_key(name: str, public: str) -> str:
     """A public key as witnesses and other programs for C2SP's notes take it."""
     key = b64encode(_ED25519 + bytes.fromhex(public)).decode()
     return f"{name}+{_key_id(name, public).hex()}+{key}"
+
+
+def witness_of(key: str) -> tuple[str, str]:
+    """The name and the public key in the verifier key of a witness (tlog-cosignature)."""
+    try:
+        name, number, text = key.split("+", 2)
+        kind, public = (raw := from_base64(text))[:1], raw[1:].hex()
+        known = kind == _COSIGNATURE and len(raw) == 33
+        if not known or _key_id(name, public, kind).hex() != number:
+            raise ValueError("it has another form, or is a key of another type")
+    except ValueError as error:
+        raise ValueError(
+            f"{key[:100]!r} is not the verifier key of a witness, name+hash+key ({error})."
+        ) from None
+    return name, public
 
 
 def hashes_text(proof: Iterable[bytes]) -> str:

@@ -6,10 +6,11 @@ kept one of these can tell: the Merkle tree of the store must begin with that of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceless.store.chain import Chain, require
-from traceless.store.checkpoint import Head, hashes_of
+from traceless.store.checkpoint import Head, hashes_of, witness_of
 from traceless.store.keys import public_from_pem
 from traceless.store.merkle import is_consistent
 from traceless.store.receipts import PersonalReceipt, Receipt
@@ -27,11 +28,16 @@ class Kept(NamedTuple):
     receipt: Receipt | None = None
     head: str | None = None
     public_key: str | None = None
+    witnesses: Sequence[str] | None = None
 
     def check_form(self) -> None:
-        """Raise `ValueError` if the head or the public key is malformed."""
+        """Raise `ValueError` if the head or a key is malformed."""
         if self.head is not None:
             Head.parsed(self.head)
+        for key in self.witnesses or ():
+            witness_of(key)
+        if self.witnesses and self.head is None:
+            raise ValueError("Witnesses have seen a head: give it too, with their signatures.")
         if self.public_key is not None:
             public_key_of(self.public_key)
 
@@ -51,6 +57,10 @@ class Kept(NamedTuple):
         signed = any(head.is_signed(key) for key in chain.signers)
         require(signed, "the head was not signed with a key of the store")
         return _continues(chain, head, "the head")
+
+    def check_witnesses(self, ledger: Ledger, chain: Chain) -> str:  # noqa: ARG002
+        """Check that the head has the signatures of these witnesses."""
+        return check_witnessed(self.head or "", self.witnesses or ())
 
     def check_public_key(self, ledger: Ledger, chain: Chain) -> str:  # noqa: ARG002
         """Check that the key has signed entries of this chain.
@@ -76,6 +86,16 @@ def _continues(chain: Chain, head: Head, what: str) -> str:
     same = chain.tree.root(head.size) == head.root
     require(same, f"its entries are not those of {what}: the history was rewritten")
     return f"the first {head.size} entries are those of {what}, and {later} later entries continue"
+
+
+def check_witnessed(text: str, witnesses: Sequence[str]) -> str:
+    """Check that witnesses have signed a head; says when they saw it."""
+    head, seen = Head.parsed(text), list[str]()
+    for key in witnesses:
+        (name, _), when = witness_of(key), head.cosigned(key)
+        require(when is not None, f"the witness {name} has not signed the head")
+        seen.append(f"{name} saw the head at {when}")
+    return "; ".join(seen)
 
 
 def check_continued(receipt: Receipt | PersonalReceipt, text: str, proof: str | None) -> str:

@@ -6,7 +6,7 @@ used, so that `traceless status` starts quickly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -227,6 +227,7 @@ class StoreReader:
         receipt: Receipt | None = None,
         head: str | None = None,
         public_key: Any = None,
+        witnesses: Sequence[str] | None = None,
     ) -> Verification:
         """Check the ledger and the files; with rows, also fit the model from scratch and compare.
 
@@ -243,6 +244,8 @@ class StoreReader:
         public_key : str or path, optional
             The key of the store, as it is known elsewhere: 64 digits, or a file with them or with
             PEM. The store must be signed with it, or with one that it has handed over to.
+        witnesses : sequence of str, optional
+            Verifier keys of witnesses, as C2SP writes them: each must have signed the head.
 
         Returns
         -------
@@ -252,7 +255,7 @@ class StoreReader:
         from traceless.store.verification import verify
 
         rows = None if X is None else (X, y, sample_weight, ids)
-        return verify(self._folder, rows, Kept(receipt, head, public_key))
+        return verify(self._folder, rows, Kept(receipt, head, public_key, witnesses))
 
     def pending(self) -> list[Queued]:
         """The requests to forget that wait, the oldest first."""

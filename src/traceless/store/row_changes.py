@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from traceless.exceptions import AlreadyLearnedError, NotLearnedError, StoreError
+from traceless.exceptions import AlreadyLearnedError, NotLearnedError, StoreError, StoreWarning
 from traceless.store.change import Change
 from traceless.store.entries import UNDO, Entry
 from traceless.store.people import SIZE
@@ -27,6 +27,10 @@ _NOBODY = bytes(SIZE)  # an id that nobody has
 _LEAVE_OUT = (
     "Leave them out, or learn them all the same with again=True (--again). Nothing was changed."
 )
+_EQUAL = (
+    "{} of these {} rows equal rows that are held already. Without ids nobody can tell whether "
+    "they are part of an earlier table, and now count twice: if so, undo this change."
+)
 _SHOWN = 5  # positions of rows that an error names
 
 
@@ -38,18 +42,19 @@ class RowChanges(Change):
         batches = row_batches(*rows, self.origin)
         if self._known:
             return self._rows_again("learn", added=batches)
-        start, back, held = 0, list[int](), list[int]()
+        start, back, held, equal = 0, list[int](), list[int](), 0
         for batch in batches:
             found = self.hasher(batch)
             returned = set() if again else self._not_to_come_back(found.names)
             ids = self._add(found)
             twice = self.rows.held(found.digests, ids, self.number) if once else set()
+            equal += sum(1 for pair in twice if not pair[1])
             for place, pair, name in zip(
                 found.places.tolist() if returned or twice else (),
                 zip(found.digests, ids, strict=True), found.names, strict=False,
             ):  # fmt: skip
                 back += [start + place] if name in returned else []
-                held += [start + place] if pair in twice else []
+                held += [start + place] if pair[1] and pair in twice else []
             start += found.length
             if len(found.places) and not back and not held:
                 X, y, weight = batch[:3]
@@ -67,6 +72,8 @@ class RowChanges(Change):
                 f"{len(held)} rows are held already, under the same ids: {_places(held)}. They may "
                 f"be part of an earlier table. {_LEAVE_OUT}"
             )
+        if 2 * equal >= self.added.rows:
+            warnings.warn(_EQUAL.format(equal, self.added.rows), StoreWarning, stacklevel=4)
         return self.finish("learn", request)
 
     def forget(self, rows: Given, whole: bool) -> Receipt | Queued:

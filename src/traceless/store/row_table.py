@@ -135,10 +135,10 @@ class RowTable:
         return taken
 
     def held(self, digests: list[bytes], ids: list[bytes], before: int) -> set[tuple[bytes, bytes]]:
-        """Digest and id of those rows that were learned before an entry, under the same id."""
+        """Digest and id of those rows of earlier entries that have the same id, or none."""
         query = f"SELECT digest, id FROM rows WHERE entry < {int(before)} AND (digest, id) IN"
         found = set[tuple[bytes, bytes]]()
-        for size, texts in _by_size(digests, ids)[1:]:
+        for size, texts in _by_size(digests, ids):
             for rows in self._each_chunk(f"{query} ({_each(size)} FROM places)", texts):
                 found.update(rows)
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -18,7 +18,7 @@ from traceless.store import chain
 from traceless.store.chain import Chain, require
 from traceless.store.entries import Entry, ModelState, hash_of
 from traceless.store.folder import Folder
-from traceless.store.kept import Kept, check_continued, public_key_of
+from traceless.store.kept import Kept, check_continued, check_witnessed, public_key_of
 from traceless.store.ledger import Ledger
 from traceless.store.lock import no_writer
 from traceless.store.opening import log_is_empty, open_ledger
@@ -80,6 +80,7 @@ def verify_receipt(
     public_key: Any = None,
     head: str | None = None,
     consistency: str | None = None,
+    witnesses: Sequence[str] | None = None,
 ) -> Verification:
     """Check a receipt, without the store: its signature, and the rows that remained.
 
@@ -102,6 +103,8 @@ def verify_receipt(
     consistency : str, optional
         The proof that one of the two logs, that of the receipt and that of the head, continues
         the other, as `Store.consistency` gives it. Only where their sizes differ.
+    witnesses : sequence of str, optional
+        Verifier keys of witnesses, as C2SP writes them: each must have signed the head.
 
     Returns
     -------
@@ -113,6 +116,8 @@ def verify_receipt(
     found = [Check("receipt", ok, said)]
     if head is not None:
         found.append(_check("kept head", partial(check_continued, receipt, head, consistency)))
+    if witnesses:
+        found.append(_check("witnesses", partial(check_witnessed, head or "", witnesses)))
     if public_key is not None:
         key = public_key_of(public_key)
         same = receipt.signer == key
