@@ -54,7 +54,8 @@ class LookingRecipe(Recipe):
         X = dense_rows(rows[0], slice(0, ROWS))
         y = np.empty((len(X), 0))
         if self.task == "regression":
-            y = np.asarray(rows[1][:ROWS], dtype=np.float64).reshape(len(X), -1)
+            y = np.asarray(rows[1][:ROWS], dtype=np.float64)
+            y = y if y.ndim == 2 else y[:, None]
         steps, step = np.asarray(self.input_steps), self.target_resolution
         return Looked(known, _corners(X, steps), _corners(y, step), steps, step)
 

@@ -22,7 +22,7 @@ def sent(result: Any) -> bytes:
         keys = [labels(key) if isinstance(key, tuple) else labels([key])[0] for key in result.keys]
         names, bits = labels(result.responses), result.weight_bits
         sums = integers.to_tensor(integers.packed(result.sums))
-        tensors = {"counts": result.counts, "sums": sums}
+        tensors = {"counts": result.counts.ravel(), "sums": sums}
         return container.encoded("groups", {"keys": keys, "names": names, "bits": bits}, tensors)
     known = result.knowledge if isinstance(result, Looked) else result
     said, tensors = known._pieces()
@@ -41,7 +41,8 @@ def received(data: bytes, recipe: Recipe) -> Any:
             [labels_from(k) if isinstance(k, list) else labels_from([k])[0] for k in said["keys"]]
         )
         names = labels_from(said["names"])
-        counts = facts.tensor(tensors, "counts", "i", (len(keys), None))
+        shape = len(keys), len(names) if recipe.task == "classification" else 1
+        counts = facts.tensor(tensors, "counts", "i", (shape[0] * shape[1],)).reshape(shape)
         width = len(recipe.phi.steps) + len(names)
         sums = integers.unpacked(sums_in(tensors, "sums"), width)
         one = Recipe(recipe.phi, recipe.task, recipe.target_resolution)
