@@ -32,7 +32,7 @@ from traceless.sources.arrow import (
 from traceless.sources.batches import Rows
 from traceless.sources.files import File, default_batch_rows, reading
 from traceless.sources.layouts import Constants
-from traceless.sources.stamps import Stamp, check_rows, unchanged
+from traceless.sources.stamps import Stamp
 
 _RATIO = 200  # of compression, which values hardly reach: their repetitions are encoded before it
 _DICTIONARY_PAGE = b"\x15\x04\x15"  # the first bytes of its header; its size in memory follows
@@ -166,13 +166,13 @@ class RowGroups:
         import pyarrow as pa
 
         name, n = str(self.stamp.file), 0
-        with unchanged([self.stamp]), opened(self.stamp.file) as file:
+        with self.stamp.unchanged(), opened(self.stamp.file) as file:
             there = [name for name in self.columns.names if name in file.names]
             for batch in file.batches(there, self.batch_rows, self.groups):
                 row_name = partial(_row_number, self.first + n)
                 n += batch.num_rows
                 yield rows_of(_with(batch, self.constants), self.columns, name, row_name)
-            check_rows(name, n, self.n_rows)
+            self.stamp.check_rows(n, self.n_rows)
             if not n:
                 batch = pa.RecordBatch.from_pylist([], file.schema)
                 yield rows_of(_with(batch, self.constants), self.columns, name)

@@ -213,12 +213,11 @@ def column_names(
     -------
     list of str
     """
-    with _inputs([path], format_, text)[0].opened() as table:
-        return list(table.names)
+    return header_of(path, format_, text)[0]
 
 
-def written(path: str, format_: str | None, text: TextFormat) -> tuple[list[str], TextFormat]:
-    """The names of a file's columns, and how it is written, by its own first line if that says."""
+def header_of(path: str, format_: str | None, text: TextFormat) -> tuple[list[str], TextFormat]:
+    """The names of a file's columns, and how it is written, where its own first line says that."""
     with _inputs([path], format_, text)[0].opened() as table:
         delimiter = getattr(table, "delimiter", text.delimiter)
         return list(table.names), replace(text, delimiter=delimiter)

@@ -6,10 +6,9 @@ written anew in between, rows would be lost, or learned twice, and nobody would 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from traceless.sources.files import File
 
@@ -45,21 +44,17 @@ class Stamp:
                 "any more. Nothing was changed."
             )
 
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Check that the file is as it was, before it is read and after it."""
+        self.check()
+        yield
+        self.check()
 
-@contextmanager
-def unchanged(stamps: Iterable[Stamp]) -> Iterator[None]:
-    """Check that files are as they were, before they are read and after it."""
-    for stamp in stamps:
-        stamp.check()
-    yield
-    for stamp in stamps:
-        stamp.check()
-
-
-def check_rows(file: Any, found: int, expected: int) -> None:
-    """Raise if a part of a file has not as many rows as it had."""
-    if found != expected:
-        raise ValueError(
-            f"{file} has changed since it was scanned: {expected} rows were expected in a part of "
-            f"it, and {found} were found. Scan it again. Nothing was changed."
-        )
+    def check_rows(self, found: int, expected: int) -> None:
+        """Raise if a part of the file has not as many rows as it had."""
+        if found != expected:
+            raise ValueError(
+                f"{self.file} has changed since it was scanned: {expected} rows were expected in a "
+                f"part of it, and {found} were found. Scan it again. Nothing was changed."
+            )

@@ -13,7 +13,7 @@ from traceless.features.suggestion import FORMATS, ROWS, Seen, is_number, looked
 from traceless.features.table import Table
 from traceless.sources.arrow import check_present
 from traceless.sources.formats import format_of
-from traceless.sources.reader import column_names, first_rows, written
+from traceless.sources.reader import column_names, first_rows, header_of
 from traceless.sources.schema import Schema, TextFormat
 
 FEWEST_REGRESSION = 20  # different numbers of a target that is no label
@@ -77,7 +77,7 @@ def _text_format(path: str, format_: str | None) -> TextFormat:
         for sign in ",;\t|":
             text = TextFormat(sign, encoding=encoding)
             try:  # quotes may end elsewhere, or it is another encoding
-                names, text = written(path, format_, text)
+                names, text = header_of(path, format_, text)
             except TableError:
                 continue
             try:
