@@ -75,6 +75,8 @@ def test_folders_patterns_and_kinds_may_be_mixed(tmp_path):
     whole = Files([str(tmp_path)], SCHEMA).arrays()
     parts = Files([str(tmp_path / "t.[at]*"), str(tmp_path / "t.[!at]*")], SCHEMA).arrays()
     assert len(whole[0]) == len(parts[0]) == 3 * len(KINDS)
+    address = Files([f"file://{tmp_path}/t*"], SCHEMA).arrays()
+    assert address[0].tolist() == whole[0].tolist()
 
 
 decimals = st.one_of(

@@ -7,6 +7,8 @@ import pytest
 from pyarrow import fs
 
 from traceless import LSSVC, scan
+from traceless.features import Number, Table
+from traceless.sources import Files, Schema
 
 
 @pytest.fixture
@@ -91,5 +93,14 @@ def test_an_object_store(table, monkeypatch):
         said = f"endpoint_override={place}&scheme=http&region=us-east-1"
         known = LSSVC().fit(scan(f"s3://bucket/rows?{said}", "y", columns=["a", "b"]), None)
         assert known.digest() == digest(table)
+        lines = [
+            "a,b,y",
+            *(f"{a},{b},{y}" for a, b, y in zip(*table.to_pydict().values(), strict=True)),
+        ]
+        with store.open_output_stream("bucket/t.csv") as file:
+            file.write("\n".join(lines).encode())
+        schema = Schema(Table([Number("a"), Number("b")]), ["y"])
+        X, y, _ = Files([f"s3://bucket/*.csv?{said}"], schema).arrays()
+        assert (X.shape, y.tolist()) == ((90, 2), [str(k) for k in table["y"].to_pylist()])
     finally:
         server.stop()

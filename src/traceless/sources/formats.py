@@ -23,6 +23,7 @@ from traceless.sources.parquet import Parquet
 from traceless.sources.schema import TextFormat
 
 STDIN = "-"
+_AHEAD = 2**20  # bytes that are read of a text at once: far away each time is a request
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 TEXTS = ("csv", "tsv", "jsonl")  # read from beginning to end, so they may come through a pipe
 SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl"}
@@ -165,5 +166,5 @@ def format_of(path: str) -> str | None:
 
 def _unzipped(file: BinaryIO) -> Any:
     """The file, or what is in it if it is compressed by gzip; no text begins as gzip does."""
-    there: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
+    there: Any = file if hasattr(file, "peek") else io.BufferedReader(file, _AHEAD)
     return gzip.open(there) if there.peek(2)[:2] == b"\x1f\x8b" else there
