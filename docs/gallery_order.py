@@ -11,6 +11,7 @@ ORDER = [
     "plot_head.py",
     "plot_hospitals.py",
     "plot_masked_sums.py",
+    "plot_followed_table.py",
     "plot_sliding_window.py",
     "plot_rho.py",
     "plot_evidence.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,15 @@ def status(
         "digest": now.digest,
         "size": f"{now.size / 1e6:.1f} MB",
     }
+    data = asdict(now)
+    if now.followed is not None:
+        from traceless.sources.followed import DeltaVersions
+
+        table, here, lag = now.followed.table, now.followed.version, None
+        with suppress(ImportError, ValueError):
+            lag = DeltaVersions(table).latest - here
+        data["followed"] = {**now.followed._asdict(), "lag": lag}
+        shown |= {"follows": f"{table}, version {here}", "versions since": lag}
     if now.unknown:
         shown["rows without digests"] = now.unknown
     notes = {
@@ -81,7 +91,7 @@ def status(
 
         found = declared_model(store, now, level, all_)
     said = [said for said, true in notes.items() if true]
-    return Result({**asdict(now), **found.data}, [fields(shown), *said, *found.shown])
+    return Result({**data, **found.data}, [fields(shown), *said, *found.shown])
 
 
 @command("traceless find clinic 17", "traceless find clinic patient=17,23 --json")

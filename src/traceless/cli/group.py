@@ -10,6 +10,7 @@ import click
 from traceless.cli import INTERRUPTED, audit, changes, models
 from traceless.cli.command import Group
 from traceless.cli.doctor import doctor
+from traceless.cli.follow import follow
 from traceless.cli.new import new
 from traceless.cli.output import to_json
 from traceless.cli.queue import queue
@@ -36,7 +37,7 @@ SECTIONS = {
         *(audit.receipt, audit.status, audit.history, models.predict, verify),
     ),
     "For administrators": (
-        *(suggest, new, changes.merge, changes.destroy, audit.key),
+        *(suggest, new, follow, changes.merge, changes.destroy, audit.key),
         *(models.score, models.export, report, serve),
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ _RECEIPTS = "traceless receipt ", "traceless personal receipt "  # how their for
 @command(
     "traceless verify shop",
     "traceless verify shop remaining.csv",
+    "traceless verify shop tables/customers --at 12",
     "traceless verify receipt.json",
     "traceless verify receipt.json remaining.csv --public-key clinic.pub",
     "traceless verify shop receipt.json --head kept.txt",
@@ -34,12 +35,14 @@ _RECEIPTS = "traceless receipt ", "traceless personal receipt "  # how their for
 @inputs.path_option("--head", help="One that was kept.")
 @inputs.path_option("--consistency", help='What "traceless status --since" printed.')
 @click.option("--public-key", metavar="KEY", help="The store's key as it was published, or a file.")
+@click.option("--at", type=click.IntRange(min=0), help="FILES is a Delta table: this version.")
 @inputs.format_option
 def verify(
     arguments: Sequence[str],
     head: str | None,
     consistency: str | None,
     public_key: str | None,
+    at: int | None,
     format_: str | None,
 ) -> Result:
     """Recompute the ledger, the files and the model, and compare.
@@ -47,7 +50,8 @@ def verify(
     Name a store, a receipt, or both: files are told apart by what they are. Of STORE the ledger,
     signatures and files are checked, of RECEIPT its signature and its place in the log, and of both
     that the store continues the history of the receipt. With FILES, which must hold all rows that
-    remain, the model is also fitted from scratch, and digests are compared.
+    remain, the model is also fitted from scratch, and digests are compared. With --at it is fitted
+    to a version of the table that STORE follows, and compared with the change that moved to it.
 
     What was kept elsewhere (a receipt, --head, --public-key) must be part of the history; otherwise
     it was rewritten, or set back to an older copy. If a receipt and a head are of different sizes,
@@ -57,8 +61,10 @@ def verify(
     store, receipt, files = _sorted(arguments)
     kept = None if head is None else inputs.text_of_file(head)
     if store is not None:
-        table = _rows(store.about, files, format_) if files else None
+        table = _rows(store.about, files, format_) if files and at is None else None
         found = store.verify(table, receipt=receipt, head=kept, public_key=public_key)
+        if at is not None:
+            found = replace(found, checks=found.checks + _at(store, files, at).checks)
     elif receipt is not None:
         found = _alone(receipt, files, kept, consistency, public_key, format_)
     else:
@@ -176,6 +182,22 @@ def _alone(
     if not files or not found.ok:  # a stranger does not say how the files are read
         return found
     return verify_receipt(receipt, _rows(receipt.store.get("about"), files, format_), **kept)
+
+
+def _at(store: Store, files: Sequence[str], version: int) -> Verification:
+    """The change that moved to a version of a table, compared with a fit on that version."""
+    from traceless.sources.followed import DeltaVersions
+    from traceless.store import verify_receipt
+
+    if len(files) != 1:
+        raise click.UsageError("--at VERSION takes the folder of one Delta table.")
+    moves = {e.followed.version: e.sequence for e in store.history() if e.followed}
+    if version not in moves:
+        raise click.UsageError(f"This store has not moved to version {version} of a table.")
+    table = DeltaVersions(files[0], inputs.declared(store.about))
+    rows = inputs.with_progress(table.rows(version), "verifying")
+    receipt = store.receipt(moves[version])
+    return verify_receipt(receipt, ((*batch, None)[:3] for batch in rows))
 
 
 def _rows(about: Any, files: Sequence[str], format_: str | None) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from traceless.store.entries import Entry
+from traceless.store.entries import Entry, Followed
 from traceless.store.people import Event, Found
 from traceless.store.queue import SAFE_ROWS, Queued
 from traceless.store.reading import Status
@@ -28,6 +28,7 @@ __all__ = [
     "Check",
     "Entry",
     "Event",
+    "Followed",
     "Found",
     "PersonalReceipt",
     "Queued",

@@ -172,7 +172,7 @@ class Change:
             name, sha256 = self.folder.write(model, self.number)
             facts |= {"generation": name, "sha256": sha256}
             self._read_back(name, sha256, state)
-        if kind == "forget" and not str(facts.get("subject")).startswith(UNDO):
+        if kind in ("forget", "follow") and not str(facts.get("subject")).startswith(UNDO):
             facts |= self._suppressed(gone)
         self._append(state, kind, request, facts | {"revealing": revealing})
         return self.commit()

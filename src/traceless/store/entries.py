@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
     from traceless.store.keys import SigningKey
 
 PREDICATE = "urn:traceless:change:1"
-KINDS = ("new", "learn", "forget", "relabel", "merge", "destroy", "queue", "cancel", "key")
+KINDS = (
+    *("new", "learn", "forget", "relabel", "merge", "follow", "destroy", "queue", "cancel", "key"),
+)
+FOLLOW = "urn:traceless:follow:"  # and a table's id and version: the key of following it
+_FOLLOWED = re.compile(r"(.*), version (\d+) of (\S+), commit (\S+)", re.DOTALL)
 UNDO = "undo of entry "  # and its number: the subject of an undoing
 _TYPES = {
     "int": (int,),
@@ -63,6 +68,26 @@ def check_text(text: str, what: str) -> None:
         raise ValueError(
             f"{what} is not text: {brief(text)} has bytes that are not UTF-8. Nothing was changed."
         ) from error
+
+
+class Followed(NamedTuple):
+    """The version of a table that a store has moved to.
+
+    Attributes
+    ----------
+    table : str
+        Where it was.
+    version : int
+    id : str
+        The table's own.
+    commit : str
+        SHA-256 of the commit in its log.
+    """
+
+    table: str
+    version: int
+    id: str
+    commit: str
 
 
 class ModelState(NamedTuple):
@@ -234,6 +259,12 @@ class Entry:
     def next_signer(self) -> str:
         """The public key of the entry that follows."""
         return str(self.subject) if self.kind == "key" else self.signer
+
+    @property
+    def followed(self) -> Followed | None:
+        """The version of a table that this change moved to."""
+        found = _FOLLOWED.fullmatch(self.subject or "") if self.kind == "follow" else None
+        return Followed(found[1], int(found[2]), found[3], found[4]) if found else None
 
     @property
     def undoes(self) -> int | None:

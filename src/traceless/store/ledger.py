@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from traceless.exceptions import StoreError
 from traceless.store.checkpoint import Head, hashes_text, proof_text
-from traceless.store.entries import Entry, hash_of
+from traceless.store.entries import FOLLOW, Entry, hash_of
 from traceless.store.keys import SigningKey
 from traceless.store.merkle import Tree, is_included
 from traceless.store.people import Event, Found, events_of, ids_of, numbers_of
@@ -151,6 +151,12 @@ class Ledger:
         """The numbers of the entries that answer the request with this key."""
         query = "SELECT sequence FROM requests WHERE key = ? ORDER BY sequence"
         return tuple(number for (number,) in self.sql.execute(query, (key,)))
+
+    def followed(self) -> Entry | None:
+        """The latest change that followed a table."""
+        query = "SELECT sequence FROM requests WHERE key > ?1 AND key < ?1 || '~' ORDER BY 1 DESC"
+        entries = (self.named(number) for (number,) in self.sql.execute(query, (FOLLOW,)))
+        return next((entry for entry in entries if entry.kind == "follow"), None)
 
     def answering(self, *requests: str) -> Iterator[Entry]:
         """The entries of requests with these hashes, the latest first."""

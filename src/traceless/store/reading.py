@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traceless.exceptions import StoreError
-from traceless.store.entries import Entry
+from traceless.store.entries import Entry, Followed
 from traceless.store.folder import Folder
 from traceless.store.merkle import Tree
 from traceless.store.opening import log_is_empty, open_ledger
@@ -52,6 +52,8 @@ class Status:
         Hash of the latest entry.
     has_secret, has_model : bool
         False once they were destroyed.
+    followed : Followed or None
+        The version of a table that it has moved to last.
     size : int
         Bytes of all files.
     log_emptied : bool
@@ -72,6 +74,7 @@ class Status:
     hash: str
     has_secret: bool
     has_model: bool
+    followed: Followed | None
     size: int
     log_emptied: bool
 
@@ -117,12 +120,13 @@ class StoreReader:
     def status(self) -> Status:
         """The state of the store."""
         with open_ledger(self._folder.ledger) as ledger:
-            last = ledger.last()
+            last, moved = ledger.last(), ledger.followed()
             return Status(
                 *(str(self.path), str(ledger.origin["model"]["kind"]), last.sequence, last.time),
                 *(last.held, last.totals, last.unknown, last.waiting),
                 *(last.digest_after, last.root_after, last.hash),
                 *(last.records is not None, last.generation is not None),
+                None if moved is None else moved.followed,
                 *(self._folder.size(), log_is_empty(self._folder.ledger)),
             )
 

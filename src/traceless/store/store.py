@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from traceless.exceptions import StoreWarning
 from traceless.store.entries import check_text
 from traceless.store.queue import Queued
 from traceless.store.reading import StoreReader
 from traceless.store.receipts import Receipt
 
 if TYPE_CHECKING:
+    from traceless.sources.schema import Schema
     from traceless.store.change import Cached
     from traceless.store.writer import Writer
 
@@ -337,6 +341,85 @@ class Store(StoreReader):
         """
         with self._writing(key, dry_run) as writer:
             return writer.merge(other, name, again)
+
+    def follow(
+        self,
+        table: Any,
+        *,
+        query: str | None = None,
+        schema: Schema | None = None,
+        snapshot: bool = False,
+        batch: bool = False,
+        again: bool = False,
+        drop_suppressed: bool = False,
+        watch: Callable[[Iterator[Any]], Iterator[Any]] = iter,
+        dry_run: bool = False,
+    ) -> list[Receipt]:
+        """Move the store to what a table holds now: a row that was deleted there is forgotten here.
+
+        Of a Delta table each new version is one change, whose receipt names it: from its change
+        data feed, or the files that it added and removed. The first time, and where these are no
+        longer there, the whole table is read once, as any other table always is.
+
+        Parameters
+        ----------
+        table : str or path
+            The folder of a Delta table; or files as `Files` takes them; or, with a query, a
+            database of DuckDB or SQLite.
+        query : str, optional
+            SQL whose result is the table.
+        schema : Schema, optional
+            How the table is read; by default what ``traceless new`` declared.
+        snapshot : bool, default=False
+            Read the whole table, whatever was followed before.
+        batch : bool, default=False
+            One change for all new versions.
+        again : bool, default=False
+            Learn also rows of ids on the suppression list.
+        drop_suppressed : bool, default=False
+            Leave these rows out, and warn of how many there are.
+        watch : callable, optional
+            Called with the batches that are learned, and gives them back, to show progress.
+        dry_run : bool, default=False
+            As for `learn`, of all new versions as one change.
+
+        Returns
+        -------
+        list of Receipt
+            Of the kind "follow", one for each change; empty if there was nothing to do.
+
+        Raises
+        ------
+        AlreadyLearnedError
+            If the table brings ids back that are on the suppression list.
+        StoreError
+            If it is another table than before, or its history was rewritten or set back.
+        """
+        from traceless.sources.followed import VersionGoneError, followed_table
+        from traceless.sources.schema import Schema
+
+        if schema is None:
+            if "table" not in self.about:
+                raise ValueError(
+                    "No table is declared for this store: say by schema= how it is read."
+                )
+            schema = Schema.from_facts(self.about["table"])
+        options, receipts = (batch or dry_run, again, drop_suppressed, watch), list[Receipt]()
+        while True:
+            try:
+                with self._writing(None, dry_run) as writer:
+                    found = followed_table(os.fspath(table), schema, query)
+                    receipt = writer.follow(found, snapshot, *options)
+            except VersionGoneError as error:
+                if snapshot:
+                    raise
+                warnings.warn(f"{error} All of the table is read.", StoreWarning, stacklevel=2)
+                snapshot = True
+                continue
+            receipts += [] if receipt is None else [receipt]
+            now = None if receipt is None else receipt.followed
+            if now is None or now.version == found.latest:
+                return receipts
 
     def destroy(self, what: str, *, key: str | None = None, dry_run: bool = False) -> Receipt:
         """Destroy the secret, the model or the suppression list for good.

@@ -16,9 +16,9 @@ from traceless.exceptions import AlreadyLearnedError, NotLearnedError, StoreErro
 from traceless.knowledge.sums import Knowledge
 from traceless.store.entries import UNDO, check_text
 from traceless.store.folder import Folder
+from traceless.store.following import FollowingChanges
 from traceless.store.keys import SigningKey
 from traceless.store.receipts import Receipt
-from traceless.store.row_changes import RowChanges
 from traceless.store.row_digests import RowHasher, Tally, text_of
 from traceless.store.row_table import Record
 
@@ -54,7 +54,7 @@ class Slice:
             tally.classes.update({text_of(label): abs(n) for label, n in counts.items()})
 
 
-class Writer(RowChanges):
+class Writer(FollowingChanges):
     """One change of a store, of any kind."""
 
     @staticmethod
