@@ -9,6 +9,7 @@ before the commit, and before a model is written.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +35,7 @@ from traceless.store.suppression import Suppression
 
 Cached = tuple[str, Any] | None  # a generation, and the model that it holds
 
+_SAID = re.compile("was (changed|made)|do not repeat")
 _REVEALING = (
     f"Fewer than {SAFE_ROWS} different rows of a class change at once: whoever holds the models "
     "before and after can reconstruct them. Collect requests to forget with batch=True (--batch), "
@@ -110,7 +112,11 @@ class Change:
     @classmethod
     @contextmanager
     def writing(cls, folder: Folder, asked: Asked) -> Iterator[Self]:
-        """The one change that is being made to a store; on any error nothing is left of it."""
+        """The one change that is being made to a store.
+
+        On any error nothing is left of it; and one that does not say so, because it knows of no
+        store, then does.
+        """
         wait, permissions = asked.wait, folder.permissions()
         with (
             write_lock(folder.lock, wait, permissions, asked.dry_run),
@@ -122,10 +128,12 @@ class Change:
             ledger.sql.execute("BEGIN IMMEDIATE")
             try:
                 yield cls(folder, ledger, asked)
-            except BaseException:
+            except BaseException as error:
                 with suppress(Error):  # of a commit that failed, there is no transaction left
                     ledger.sql.execute("ROLLBACK")
                     folder.tidy(ledger, before)
+                if isinstance(error, ValueError | TypeError) and not _SAID.search(str(error)):
+                    error.args = (f"{error} Nothing was changed.",)
                 raise
 
     @cached_property
@@ -228,20 +236,20 @@ class Change:
             raise StoreError(
                 f"A request with the key {key!r} came before, and since the secret of this "
                 "store was destroyed nobody can tell whether it is this one. Look at its entry "
-                f"({latest}), and give a new request a key of its own. Nothing was changed."
+                f"({latest}), and give a new request a key of its own."
             )
         same = first.request == request
         if (kind, rows) != (known, first.rows) or not same:
             raise StoreError(
                 f"The key {key!r} is that of another request: {known} of {first.rows} rows, "
                 f"where this one is {kind} of {rows}{'' if same else ' other'} rows. Give every "
-                "request a key of its own. Nothing was changed."
+                "request a key of its own."
             )
         answer = self.ledger.receipt(latest, replayed=True)
         if answer.kind == "cancel":
             raise StoreError(
                 f"The request with the key {key!r} was cancelled (entry {answer.sequence}, "
-                f"{answer.time}). Give a new request a key of its own. Nothing was changed."
+                f"{answer.time}). Give a new request a key of its own."
             )
         return answer
 
@@ -280,11 +288,9 @@ class Change:
         try:
             self.model = self.folder.read(name, sha256)
         except FileError as error:
-            raise StoreError(
-                f"The new model cannot be read back from its file: {error} Nothing was changed."
-            ) from error
+            raise StoreError(f"The new model cannot be read back from its file: {error}") from error
         if ModelState.of(self.model) != state:
-            raise StoreError("The file of the new model holds another one. Nothing was changed.")
+            raise StoreError("The file of the new model holds another one.")
         self.cached = name, self.model
 
 

@@ -24,9 +24,7 @@ from traceless.store.row_digests import (
 from traceless.store.row_table import Record
 
 _NOBODY = bytes(SIZE)  # an id that nobody has
-_LEAVE_OUT = (
-    "Leave them out, or learn them all the same with again=True (--again). Nothing was changed."
-)
+_LEAVE_OUT = "Leave them out, or learn them all the same with again=True (--again)."
 _EQUAL = (
     "{} of these {} rows equal rows that are held already. Without ids nobody can tell whether "
     "they are part of an earlier table, and now count twice: if so, undo this change."
@@ -96,16 +94,14 @@ class RowChanges(Change):
                 break
             undone.add(last.undoes)
         else:
-            raise StoreError(
-                "This store has learned nothing that could be undone. Nothing was changed."
-            )
+            raise StoreError("This store has learned nothing that could be undone.")
         said = _named(last)
         if last.sequence in undone:
-            raise StoreError(f"The last learning ({said}) was undone before. Nothing was changed.")
+            raise StoreError(f"The last learning ({said}) was undone before.")
         if self.secret and last.rows != self.hasher.tally(kept).rows:
             raise NotLearnedError(
                 f"The last learning ({said}) was one of {last.rows} rows, and these are not they. "
-                "Give the rows as they were learned. Nothing was changed."
+                "Give the rows as they were learned."
             )
         for batch, _ in self._taken(kept, entry=last.sequence):
             self.model.forget(*batch[:3])
@@ -141,7 +137,7 @@ class RowChanges(Change):
         if self.hasher.tally(unpacked(content)).in_order() != asked.in_order():
             raise ValueError(
                 "These labels cannot be kept in the queue as they are. Forget the rows without "
-                "batch=True (--batch). Nothing was changed."
+                "batch=True (--batch)."
             )
         self.rows.put([record._replace(request=self.number) for record in self.records])
         queued = self.hasher.queued(content, self.rows.waiting(self.number))
@@ -165,10 +161,7 @@ class RowChanges(Change):
         entry = next(found, None)
         if entry is None:
             waiting = ", ".join(map(str, self.ledger.queue.numbers())) or "none"
-            raise StoreError(
-                f"No request {which!r} waits in the queue. Their numbers: {waiting}. Nothing was "
-                "changed."
-            )
+            raise StoreError(f"No request {which!r} waits in the queue. Their numbers: {waiting}.")
         taken = self.rows.take_waiting(entry.sequence)
         self.rows.put([record._replace(request=0) for record in taken])
         self.ledger.queue.clear(entry.sequence)
@@ -222,7 +215,7 @@ class RowChanges(Change):
             if learned and entry.sequence not in undone:
                 raise AlreadyLearnedError(
                     f"An earlier change ({_named(entry)}) learned exactly these {entry.rows} rows. "
-                    "To learn them twice, use once=False (--again). Nothing was changed."
+                    "To learn them twice, use once=False (--again)."
                 )
 
     def _forgotten_before(self, batches: Iterable[RowBatch]) -> Receipt | Queued:
@@ -243,7 +236,7 @@ class RowChanges(Change):
         """The hash of a request for these rows; raises if there are none."""
         removed, added = asked or self.removed, self.added
         if not (removed.rows or added.rows):
-            raise ValueError("There are no rows, or all have weight zero. Nothing was changed.")
+            raise ValueError("There are no rows, or all have weight zero.")
         return self.hasher.request(removed, added)
 
     def _take(
@@ -265,7 +258,7 @@ class RowChanges(Change):
             raise StoreError(
                 "The secret of this store was destroyed, so it cannot tell which rows it holds: "
                 "only whole slices can be forgotten (a Knowledge, or the file of a model), and not "
-                "rows. Nothing was changed."
+                "rows."
             )
         start, reserved, missing, ids = 0, 0, list[int](), Counter[bytes]()
         self.records = list[Record]()
@@ -274,8 +267,7 @@ class RowChanges(Change):
             ours = getattr(self.model, "n_features_in_", rows.width)
             if rows.width != ours:
                 raise ValueError(
-                    f"X has {rows.width} features, but the model of this store has {ours}. Nothing "
-                    "was changed."
+                    f"X has {rows.width} features, but the model of this store has {ours}."
                 )
             taken = self._take(rows.digests, rows.names, entry)
             held = [record.id for record in taken if record is not None]
@@ -303,7 +295,7 @@ class RowChanges(Change):
         if ids[b""] or not ids:
             raise ValueError(
                 "whole=True (--whole) asks that all rows of the ids given go, and some rows have "
-                "no id. Give one for each row. Nothing was changed."
+                "no id. Give one for each row."
             )
         numbers = self.rows.numbers(ids)
         left = [held - waiting - ids[one] for one, (held, waiting) in numbers.items()]
@@ -311,7 +303,7 @@ class RowChanges(Change):
             raise NotLearnedError(
                 f"{sum(left)} more rows of {sum(map(bool, left))} of these {len(left)} ids are "
                 "held here, and are not among those given. Give all rows of each id, or leave out "
-                "whole=True (--whole). Nothing was changed."
+                "whole=True (--whole)."
             )
 
     def _not_held(self, missing: list[int], n: int, reserved: int) -> str:
@@ -327,7 +319,7 @@ class RowChanges(Change):
                 f" {unknown} rows came by merge, without their digests, and can only "
                 "go as the slice they came in: forget the Knowledge, or the file, that was merged."
             )
-        return f"{said} Nothing was changed."
+        return said
 
 
 def _named(entry: Entry) -> str:

@@ -75,7 +75,7 @@ class Writer(FollowingChanges):
             if not again and self._not_to_come_back(names):
                 raise AlreadyLearnedError(
                     "It has rows of ids whose last row was forgotten here on request, or waits to "
-                    "be. To learn them all the same use again=True (--again). Nothing was changed."
+                    "be. To learn them all the same use again=True (--again)."
                 )
             self._merge(source.model, name, again)
             ids = {b"": b"", **self.rows.ids(names, new=True)}
@@ -99,7 +99,7 @@ class Writer(FollowingChanges):
             if None in taken:
                 raise NotLearnedError(
                     f"{taken.count(None)} of the {source.rows} rows of the slice are not held "
-                    "here, or wait in the queue. Nothing was changed."
+                    "here, or wait in the queue."
                 )
             self.unknown -= source.unknown
             return self.finish("forget", request, subject=name)
@@ -111,14 +111,10 @@ class Writer(FollowingChanges):
         last = self.before
         there = {"model": last.generation, "secret": self.secret, "suppression": last.suppression}
         if there[what] is None:
-            raise StoreError(
-                f"The {what} of this store was destroyed before, or is not there. Nothing was "
-                "changed."
-            )
+            raise StoreError(f"The {what} of this store was destroyed before, or is not there.")
         if what != "suppression" and last.waiting:
             raise StoreError(
-                "Requests wait in the queue, and could then never be met: flush them first. "
-                "Nothing was changed."
+                "Requests wait in the queue, and could then never be met: flush them first."
             )
         facts: dict[str, Any] = {"suppression": None, "suppression_sha256": None}
         if what == "model":
@@ -134,7 +130,7 @@ class Writer(FollowingChanges):
     def new_key(self, key: SigningKey, keep: bool) -> Receipt:
         """Hand over to another key, which is kept in the folder or elsewhere."""
         if key.public == self.before.next_signer:
-            raise StoreError("This is the key that the store has already. Nothing was changed.")
+            raise StoreError("This is the key that the store has already.")
         if keep and not self.asked.dry_run:
             self.folder.write_private("key.new", key.pem())
         self.note("key", subject=key.public)
@@ -151,12 +147,12 @@ class Writer(FollowingChanges):
         if name is not None and name.startswith(UNDO):
             raise ValueError(
                 f"A slice cannot have the name {name!r}: its entries would say that a learning was "
-                "undone. Nothing was changed."
+                "undone."
             )
         if not hasattr(model, "merge"):
             raise TypeError(
                 f"A {type(model).__name__} has no merge: it keeps its rows. Learn, or forget, "
-                "the rows themselves. Nothing was changed."
+                "the rows themselves."
             )
         model.merge(other, name=name, again=again)
 
@@ -168,7 +164,7 @@ class Writer(FollowingChanges):
             raise NotLearnedError(
                 f"This slice of {source.rows} rows was not merged here as it is now, or is taken "
                 "out already. Slices go as they came; forget other rows themselves, or give a "
-                "store with the same secret that holds them. Nothing was changed."
+                "store with the same secret that holds them."
             )
 
 
@@ -196,7 +192,7 @@ def open_slice(other: Any, hasher: RowHasher) -> Iterator[Slice]:
         if same and source.unknown != entry.unknown:
             raise StoreError(
                 f"That store has no digests of {source.unknown} rows, and should of "
-                f"{entry.unknown}: look at it with traceless verify. Nothing was changed."
+                f"{entry.unknown}: look at it with traceless verify."
             )
         yield source
 
@@ -207,6 +203,6 @@ def _check(other: Any) -> None:
     if not hasattr(type(other), "knowledge_"):
         raise TypeError(
             f"A {type(other).__name__} has no knowledge that could be merged or taken out. Give a "
-            "file, a store, an LSSVC, an LSSVR or a Knowledge. Nothing was changed."
+            "file, a store, an LSSVC, an LSSVR or a Knowledge."
         )
     check_is_fitted(other)
