@@ -6,6 +6,7 @@
 namespace {
 
 const int LANES = 8, BLOCK = 8;
+const int SPARE = 48;  // members that there is room for, beyond those there are
 
 // Σ a_i b_i, in as many sums as there are lanes.
 INLINE double dot(const double *a, const double *b, int64_t n) {
@@ -124,13 +125,13 @@ void Factor::resize(int members) {
 }
 
 void Factor::forget() {
-  if (room > k + k / 2 + 64) resize(k + k / 4 + 32);
+  if (room > k + 4 * SPARE) resize(k + SPARE);
   for (int i = 0; i < room; ++i) std::fill(row(i) + (i < k ? k : 0), row(i) + room, 0.0);
   for (auto *values : {&v, &ones, &x, &size, &column, &scratch}) std::fill(values->begin(), values->end(), 0.0);
 }
 
 void Factor::reserve(int members) {
-  if (members > room) resize(members + members / 4 + 32);
+  if (members > room) resize(members + SPARE);
 }
 
 bool Factor::set(const std::vector<double> &G, int n, double shift, double sound) {

@@ -40,10 +40,10 @@ bool Margin::solve(Factor &R, Values &c, double &b, double contraction) const {
       for (double part : {x[i].high, x[i].low}) missing.add(-part);
       high[i] = rest.high, low[i] = rest.low;
     }
-    for (double Twofold::*part : {&Twofold::high, &Twofold::low}) {
-      for (int i = 0; i < k; ++i) minus[i] = -(x[i].*part);
-      add_lines_twofold(lines.data(), minus.data(), k, high.data(), low.data(), 0, k);
-    }
+    for (int i = 0; i < k; ++i) minus[i] = -x[i].high;
+    add_lines_twofold(lines.data(), minus.data(), k, high.data(), low.data(), 0, k);
+    for (int i = 0; i < k; ++i) minus[i] = -x[i].low;
+    if (round) add_lines(lines.data(), minus.data(), k, low.data(), 0, k);
     for (int i = 0; i < k; ++i) R.v[i] = high[i] + low[i], R.ones[i] = 1;
     R.forward(R.v.data(), R.ones.data());
     const double lift = R.solve(missing.value());

@@ -227,9 +227,13 @@ Values Path::kernel_values(const std::vector<int> &points) {
   std::sort(order.begin(), order.end());
   Values G(k * k);
   gram.hold();
-  for (auto [row, i] : order) {
+  for (size_t a = 0; a < k; ++a) {
+    const auto [row, i] = order[a];
     const double *own = line(row);
-    for (auto [other, j] : order) G[i * k + j] = own[other];
+    for (size_t b = a; b < k; ++b) {
+      const auto [other, j] = order[b];
+      G[i * k + j] = G[j * k + i] = own[other];
+    }
   }
   return G;
 }

@@ -19,7 +19,7 @@ const double RESTARTS[] = {1e-2, 1.0};  // sizes of the random shifts with which
 const int ROUNDS = 2;                   // of repairs: from there, with random shifts, by pairs
 
 // When what is faster: measured, and of no effect on the solution.
-const int MANY = 1000, PART = 16;       // points from which on a working set pays; the part of them that it is
+const int MANY = 1000, PART = 32;       // points from which on a working set pays; the part of them that it is
 const int LONGEST = 100;                // breakpoints with one working set
 const double SHORT = 0.02, BOLD = 3.0;  // of the rest of the path: the least it must last; how far it is trusted
 const int ENOUGH = 200, PAIRS = 50;     // points from which on pairs may be faster than a path; pairs for each

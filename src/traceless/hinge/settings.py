@@ -82,7 +82,9 @@ class Settings:
         """Whether a kernel with this gamma and centre is the kernel of these rows."""
         if self.name == "linear":
             return np.array_equal(self.centre_of(X), centre)  # type: ignore[arg-type]
-        return self.name not in WITH_GAMMA or self.gamma_of(X, weight) == gamma
+        if self.name not in WITH_GAMMA or (self.gamma == "steady" and _surely(gamma, X, weight)):
+            return True
+        return self.gamma_of(X, weight) == gamma
 
     def centre_of(self, X: Floats) -> Floats | None:
         """The centre of a linear kernel, where Σyα is 0: any other centre is another problem."""
@@ -109,6 +111,18 @@ def power_of_two(spread: float) -> float:
     """The power of two nearest to 1 / spread, in log₂."""
     part, exponent = math.frexp(spread)  # spread = part · 2^exponent, ½ ≤ part < 1
     return math.ldexp(1.0, (0 if part * part >= 0.5 else 1) - exponent)
+
+
+def _surely(gamma: float, X: Floats, weight: Floats) -> bool:
+    """Whether this is the power of two nearest to 1 / spread, by a variance that is rounded."""
+    if not len(X):
+        return False
+    total = float(weight.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float((weight @ X).mean()) / total
+        spread = float((weight @ (X - mean) ** 2).sum()) / total
+    usual = max(1e-300, 1e-16 * mean**2) < spread < 1e300
+    return usual and abs(math.log2(spread * gamma)) < 0.5 - 1e-6
 
 
 def _variance(X: Floats, weight: Floats) -> float:
