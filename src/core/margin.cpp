@@ -4,8 +4,8 @@ namespace {
 
 const int ROUNDS = 24;          // of corrections, each by a factor of four at the least
 const double UNSEEN = 0x1p-80;  // part of the largest coefficient that is too small to matter
-const double FINE = 0x1p-12;    // part of the last digit of the largest to which all are rounded first
-const double LEAST = 0x1p-96;   // part of the largest that rounding in twice the digits may come to
+const double FINE = 0x1p-8;    // part of the last digit of the largest to which all are rounded first
+const double RESIDUE = 0x1p-102;  // what rounding in twice the digits leaves of a residual, for f of 1
 
 // The last digit of a number of this size.
 double last_digit(double size) {
@@ -31,8 +31,10 @@ bool Margin::solve(Factor &R, Values &c, double &b, double contraction) const {
   for (int i = 0; i < k; ++i) x[i].high = c[i], lines[i] = &G[size_t(i) * k];
   Twofold t{b, 0};
   Values high(k), low(k), minus(k);
-  double before = INFINITY, size = 0, left = INFINITY;
-  for (int round = 0; round < ROUNDS && left > UNSEEN; ++round) {
+  double step = INFINITY, left = INFINITY, rate = 0, most = 1, size = 0;  // all but `most` relative to the largest
+  for (auto &own : p) most = std::max(most, std::fabs(own.high));
+  bool converges = true;
+  for (int round = 0; converges && left > UNSEEN; ++round) {
     Twofold missing = q;
     for (int i = 0; i < k; ++i) {
       Twofold rest = p[i];
@@ -46,25 +48,25 @@ bool Margin::solve(Factor &R, Values &c, double &b, double contraction) const {
     if (round) add_lines(lines.data(), minus.data(), k, low.data(), 0, k);
     for (int i = 0; i < k; ++i) R.v[i] = high[i] + low[i], R.ones[i] = 1;
     R.forward(R.v.data(), R.ones.data());
-    const double lift = R.solve(missing.value());
-    double step = 0;
-    size = 0;
+    const double lift = R.solve(missing.value()), before = step;
+    step = size = 0;
     for (int i = 0; i < k; ++i) {
-      step = std::max(step, std::fabs(R.x[i]));
       size = std::max(size, std::fabs(x[i].high + R.x[i]));
-      if (std::isnan(R.x[i])) return false;
+      if (!(std::fabs(R.x[i]) <= step)) step = std::fabs(R.x[i]);
     }
-    step = std::max(size > 0 ? step / size : 0.0, std::fabs(lift) / std::max(1.0, std::fabs(t.high + lift)));
-    if (!std::isfinite(step) || (step > UNSEEN && step > contraction * before)) break;
+    step = std::max(size > 0 ? step / size : step, std::fabs(lift) / std::max(1.0, std::fabs(t.high + lift)));
+    converges = step <= std::max(UNSEEN, contraction * before) && round < ROUNDS;
+    if (!converges) break;
     for (int i = 0; i < k; ++i) x[i] = x[i].plus(R.x[i]);
     t = t.plus(lift);
-    left = std::isinf(before) ? step : step * std::min(1.0, step / before);
-    before = step;
+    rate = std::max(rate, step / before);  // about ε times what the equations make of a residual
+    left = step * std::min(1.0, round ? step / before : 1.0);
   }
+  left += RESIDUE * most * (1 + rate / EPS);
   const double digit = last_digit(size), digit_of_b = last_digit(std::max(1.0, std::fabs(t.high)));
-  bool decided = rounded(t, digit_of_b, (left + LEAST) * digit_of_b * 0x1p53, b);
-  for (int i = 0; i < k; ++i) decided &= rounded(x[i], digit, (left + LEAST) * size, c[i]);
-  return decided && left <= UNSEEN;
+  bool decided = converges & rounded(t, digit_of_b, left * digit_of_b * 0x1p53, b);
+  for (int i = 0; i < k; ++i) decided &= rounded(x[i], digit, left * size, c[i]);
+  return decided;
 }
 
 std::vector<int> independent(const Values &G, int k, double rho) {

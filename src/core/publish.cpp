@@ -286,7 +286,7 @@ bool Groups::solve(const std::vector<signed char> &sides, Candidate &s) {
     E = kept;
   }
   Values x(E.size());
-  s.decided = margin.solve(R, x, s.b, SLOW);
+  s.decided = margin.solve(R, x, s.b, SLOW) || f.empty();  // what is not carried has one order of evaluation
   for (size_t i = 0; i < E.size(); ++i) s.c[E[i]] = x[i];
   if (X.empty()) {
     if (f.empty()) return true;

@@ -30,9 +30,9 @@ def exact_solution(A, z):
 
 
 def rounded(x, size):
-    """The nearest multiple of 2⁻⁵² of the power of two at or below a size; first of 2⁻⁶⁴."""
+    """The nearest multiple of 2⁻⁵² of the power of two at or below a size; first of 2⁻⁶⁰."""
     digit = Fraction(2) ** (math.frexp(float(size))[1] - 53)
-    return float(round(Fraction(round(x / digit * 2**12), 2**12)) * digit)
+    return float(round(Fraction(round(x / digit * 2**8), 2**8)) * digit)
 
 
 def exact(problem):
