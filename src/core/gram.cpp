@@ -10,10 +10,6 @@ const int GAP = 16;            // slots that are not used, and yet computed, bet
 const int LINES = 64;          // computed at once
 const int WIDE_ROWS = 64;      // columns from which on it is faster to look a value up than to compute it
 
-}  // namespace
-
-namespace {
-
 INLINE void add_each(const double *const *lines, const double *c, int k, double *__restrict out, int64_t begin,
                      int64_t end) {
   int i = 0;
@@ -282,46 +278,15 @@ void Gram::add(const std::vector<int> &slots, const std::vector<double> &c, cons
   }
 }
 
-namespace {
-
-std::vector<char> marked(int n, In<int64_t, 1> a) {
-  std::vector<char> used(n);
-  for (size_t i = 0; i < a.shape(0); ++i) used[a.data()[i]] = true;
-  return used;
-}
-
-}  // namespace
-
 void Gram::between(In<int64_t, 1> a, In<int64_t, 1> b, Out<double, 2> out) {
-  const Runs runs = runs_of(marked(n, b));
+  std::vector<char> used(n);
+  for (size_t j = 0; j < b.shape(0); ++j) used[b.data()[j]] = true;
+  const Runs runs = runs_of(used);
   hold();
   for (size_t i = 0; i < a.shape(0); ++i) {
     const double *own = line(a.data()[i], runs);
     for (size_t j = 0; j < b.shape(0); ++j) out.data()[i * b.shape(0) + j] = own[b.data()[j]];
     hold();
-  }
-}
-
-void Gram::combined(In<int64_t, 1> a, In<double, 1> c, In<int64_t, 1> b, Out<double, 1> out) {
-  const int64_t k = a.shape(0), m = b.shape(0);
-  const int64_t *of = a.data();
-  const double *x = c.data();
-  if (m > k) {
-    std::vector<double> f(n);
-    add({of, of + k}, {x, x + k}, runs_of(marked(n, b)), f.data());
-    for (int64_t j = 0; j < m; ++j) out.data()[j] = f[b.data()[j]];
-    return;
-  }
-  const Runs runs = runs_of(marked(n, a));
-  for (int64_t j = 0; j < m; ++j) {
-    hold();
-    const double *own = line(b.data()[j], runs);
-    double f = 0;
-    int64_t i = 0;
-    for (; i + 4 <= k; i += 4)
-      f += x[i] * own[of[i]] + x[i + 1] * own[of[i + 1]] + x[i + 2] * own[of[i + 2]] + x[i + 3] * own[of[i + 3]];
-    for (; i < k; ++i) f += x[i] * own[of[i]];
-    out.data()[j] = f;
   }
 }
 

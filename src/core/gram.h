@@ -38,9 +38,8 @@ class Gram {
     if (lines[slot].values) lines[slot].used = ++clock;
     return lines[slot].values.get();
   }
-  // out_ij = k(a_i, b_j); and out_j = Σ_i c_i k(a_i, b_j), whose bits do not depend on the way.
+  // out_ij = k(a_i, b_j).
   void between(In<int64_t, 1> a, In<int64_t, 1> b, Out<double, 2> out);
-  void combined(In<int64_t, 1> a, In<double, 1> c, In<int64_t, 1> b, Out<double, 1> out);
   // Lines asked for from here on stay where they are until the next call.
   void hold() { mark = clock; }
   // out += Σ_i c_i line_i, four lines at a time, in order; with twice the digits where there is a low part.

@@ -61,7 +61,6 @@ void bind_path(nb::module_ &m) {
       .def("fill", &Gram::fill, nb::call_guard<nb::gil_scoped_release>())
       .def("count", &Gram::count)
       .def("between", &Gram::between, nb::call_guard<nb::gil_scoped_release>())
-      .def("combined", &Gram::combined, nb::call_guard<nb::gil_scoped_release>())
       .def("diagonal", [](Gram &gram, In<int64_t, 1> at, Out<double, 1> out) {
         for (size_t i = 0; i < at.shape(0); ++i) out.data()[i] = gram.diagonal[at.data()[i]];
       })

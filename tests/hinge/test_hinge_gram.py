@@ -18,16 +18,6 @@ def called(A, B):
     return dense_kernel(RBF, A, B)
 
 
-def in_order(G, c):
-    """Σ_i c_i G[i], four terms in one sum."""
-    out, k = np.zeros(G.shape[1]), len(c) // 4 * 4
-    for i in range(0, k, 4):
-        out += c[i] * G[i] + c[i + 1] * G[i + 1] + c[i + 2] * G[i + 2] + c[i + 3] * G[i + 3]
-    for i in range(k, len(c)):
-        out += c[i] * G[i]
-    return out
-
-
 @given(
     st.sampled_from([RBF, Kernel("linear"), Kernel("callable", function=called)]),
     st.sampled_from([2, 70]),
@@ -51,11 +41,6 @@ def test_values_are_those_of_the_rows_whatever_came_and_went(kernel, width, memo
             assert np.array_equal(gram.values(slots[a], slots[b]), G[np.ix_(a, b)])
             assert np.array_equal(gram.diagonal(slots), G.diagonal())
         np.testing.assert_allclose(gram.values(slots[a], slots[b]), G[np.ix_(a, b)], rtol=1e-12)
-        c = rng.normal(size=len(a))
-        for at in (b, rng.permutation(len(held))):  # the fewer of two sides are read
-            found = gram.combined(slots[a], c, slots[at])
-            np.testing.assert_allclose(found, in_order(G[np.ix_(a, at)], c), atol=1e-12)
-            assert not kernel.exact or np.array_equal(found, in_order(G[np.ix_(a, at)], c))
         assert gram.lines.held <= max(4, memory // (8 * len(held)))
 
 

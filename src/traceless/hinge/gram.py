@@ -81,6 +81,8 @@ class Gram:
 
     def _keep(self, slots: Slots) -> None:
         """Leave nothing of the rows in other slots."""
+        if slots is self._filled:
+            return
         gone = np.zeros(self.lines.n, dtype=bool)
         gone[self._filled[self._filled < len(gone)]] = True  # the others were never written
         gone[slots] = False
@@ -92,12 +94,6 @@ class Gram:
         """The k(x_i, x_j) for all i in a and j in b."""
         out = np.empty((len(a), len(b)))
         self.lines.between(a, b, out)
-        return out
-
-    def combined(self, of: Slots, c: Floats, at: Slots) -> Floats:
-        """Σ_i c_i k(x_i, ·) at some rows, four terms after the other: its bits are always these."""
-        out = np.empty(len(at))
-        self.lines.combined(of, c, at, out)
         return out
 
     def diagonal(self, at: Slots) -> Floats:
