@@ -1,10 +1,12 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -178,3 +180,50 @@ def _is_locked(path):
             return False
     except StoreBusyError:
         return True
+
+
+PROGRAM = """
+from traceless.cli.command import command
+from traceless.cli.output import Result
+from traceless.exceptions import StoreBusyError
+@command("traceless x")
+def x():
+    {}
+x()
+"""
+EXITS = {
+    0: "return Result({'a': 1}, ['said'])",
+    1: "return Result({'a': 1}, ['said'], ok=False)",
+    2: "raise ValueError('why')",
+    3: "raise StoreBusyError('busy')",
+    70: "raise KeyError('x')",
+    74: "return Result({}, ['said'])",
+    130: "raise KeyboardInterrupt",
+    141: "return Result({}, ['line ' * 10] * 100_000)",
+}
+
+
+def test_each_exit_code_is_documented():
+    text = (Path(__file__).parents[2] / "docs/command-line.md").read_text()
+    table = text.partition("| exit code |")[2].partition("\n\n")[0]
+    assert list(map(int, re.findall(r"^\| (\d+) \|", table, re.MULTILINE))) == list(EXITS)
+
+
+@pytest.mark.parametrize("code", EXITS)
+def test_an_exit_code_means_what_the_table_says(code):
+    ends = {74: "> /dev/full", 141: "| head -1 > /dev/null; exit ${PIPESTATUS[0]}"}
+    for option in ("", "--json"):
+        line = f'"{sys.executable}" -c "$0" {option} {ends.get(code, "")}'
+        done = subprocess.run(
+            ["bash", "-c", line, PROGRAM.format(EXITS[code])],
+            capture_output=True,
+            text=True,
+        )
+        if (code, option) != (141, "--json"):  # whose output is short enough for the pipe
+            assert done.returncode == code, done.stderr
+    if code in (0, 1, 2, 3, 70):
+        told = json.loads(done.stdout)
+        assert told["ok"] is (code == 0)
+        assert ("error" in told) is (code > 1)
+    else:
+        assert done.stdout == ""

@@ -63,18 +63,19 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "HEAVY []", done.stderr
 
 
-def test_what_only_reads_the_ledger_starts_at_once(shop, tmp_path):
+def test_what_only_reads_the_ledger_starts_at_once(clinic, tmp_path):
     """A seventh of the time that scikit-learn takes; modules are counted, as times vary."""
     program = (
         "import sys; from traceless.cli.group import run\n"
         "calls = 'status', 'history', 'receipt', 'queue list'\n"
-        "codes = [run([*name.split(), 'shop']) for name in calls]\n"
+        "codes = [run([*name.split(), 'clinic']) for name in calls]\n"
+        "codes.append(run(['find', 'clinic', '17']))\n"
         f"print('HEAVY', codes, sorted(set(sys.modules) & {set(HEAVY) - {'sqlite3'}!r}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path
     )
-    assert done.stdout.splitlines()[-1] == "HEAVY [0, 0, 0, 0] []", done.stderr
+    assert done.stdout.splitlines()[-1] == "HEAVY [0, 0, 0, 0, 0] []", done.stderr
 
 
 def test_usage_errors_are_code_2(call, capsys):
@@ -98,3 +99,49 @@ def test_python_m_and_the_entry_point_are_the_same():
     ways = [sys.executable, "-m", "traceless"], [Path(sys.executable).parent / "traceless"]
     one, other = (subprocess.run([*way, "--help"], capture_output=True) for way in ways)
     assert one.stdout == other.stdout != b""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "learn shop none.csv",
+        "forget shop --from none.csv --where 17",
+        "learn shop people.csv --dry-run --score none.csv",
+        "predict shop none.csv",
+        "verify none.json",
+        "new other none.toml",
+        "receipt shop 99",
+        "find shop id=3",
+        "status shopp",
+        "lern shop people.csv",
+        "learn shop people.csv --agin",
+    ],
+)
+def test_what_is_not_there_is_said_before_anything_heavy_is_imported(shop, tmp_path, words):
+    program = (
+        f"import sys; from traceless.cli.group import run; code = run({words.split()!r})\n"
+        f"print(code, sorted(set(sys.modules) & {set(HEAVY) - {'sqlite3'}!r}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.stdout == "2 []\n", done.stderr
+
+
+def test_the_store_may_be_named_once(call, clinic, monkeypatch, tmp_path):
+    """TRACELESS_STORE takes the place of STORE, and a store that is named is that store."""
+    call("new", "other", "model.toml")
+    monkeypatch.setenv("TRACELESS_STORE", "clinic")
+    assert call("status --json").json["rows"] == 160
+    assert call("status other --json").json["rows"] == 0
+    assert call("find 17 --json").json["found"][0]["held"] > 0
+    assert call("receipt 1 --json").json["entry"]["kind"] == "learn"
+    assert "learned exactly these" in call("learn all.csv", code=2).err
+    assert call("learn other all.csv --json").json["receipt"]["held"] == 160
+    assert "rows of" in call("merge other", code=2).err  # of the same ids: it is clinic's change
+    assert call("queue list").out == "Nothing waits.\n"
+    with open("receipt.json", "w") as file:
+        file.write(call("receipt").out)
+    assert "kept receipt" in call("verify receipt.json").out
+    assert call("new third model.toml").code == 0
+    assert "unexpected extra argument" in call("status shopp", code=2).err

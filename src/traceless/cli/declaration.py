@@ -26,13 +26,14 @@ _SECTIONS = ("table", "target", "id", "read", "model")
 def declared(path: str) -> tuple[Schema, Any]:
     """The schema and the estimator that a file declares."""
     from traceless.exceptions import TableError
-    from traceless.sources import Schema
     from traceless.store.regular import read_outside
 
     try:
         said = tomllib.loads(read_outside(path, _LONGEST).decode("utf-8-sig"))
         if other := sorted({*said} - {*_SECTIONS}):
             raise ValueError(f"there is no section [{other[0]}]; there are {', '.join(_SECTIONS)}")
+        from traceless.sources import Schema
+
         schema = Schema.from_facts({k: v for k, v in said.items() if k != "model"})
         return schema, build(said.get("model", {}), schema)
     except (TypeError, ValueError) as error:  # TOML's errors are of these too
