@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.core import core
-from traceless.arithmetic.integers import Floats, Sums, Wide, as_limbs, as_sums, wide
+from traceless.arithmetic.integers import Floats, Sums, Wide, as_limbs, as_sums, peak, wide
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sample_weights import LARGEST, SMALLEST
 
@@ -126,16 +126,16 @@ def can_be_semidefinite(G: Sums) -> bool:
         return True
     if (diagonal < 0).any():
         return False
-    C, pairs = _unit_diagonal(G)
+    C, diagonal, pairs = _unit_diagonal(G)
     if not _minors_hold(G, pairs):
         return False
-    m, ones = len(G), C.diagonal().copy()
-    if _has_cholesky(C, ones - tolerance(m)):
+    m = len(G)
+    if _has_cholesky(C, diagonal - tolerance(m)):
         return True
     distinct = _distinct(G)
     if len(distinct) < m:
         return can_be_semidefinite(G[np.ix_(distinct, distinct)])
-    if _has_cholesky(_unit_diagonal(G)[0], ones + tolerance(m)):
+    if _has_cholesky(_unit_diagonal(G)[0], diagonal + tolerance(m)):
         return m > TWOFOLD or _has_twofold_factor(G, 4 * 2.0**-100 * m * (m + 12))
     return m > TWOFOLD and _has_twofold_factor(G, 6 * tolerance(m))
 
@@ -154,9 +154,9 @@ def _distinct(G: Sums) -> Indices:
     return np.sort(np.append(np.flatnonzero(alone), np.array([*seen.values()], dtype=np.intp)))
 
 
-def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
-    """The lower triangle of G, scaled to a diagonal of ones, and the pairs of minors near 0."""
-    C = np.empty(G.shape, order="F")
+def _unit_diagonal(G: Sums) -> tuple[Floats, Floats, list[tuple[Indices, Indices]]]:
+    """The lower triangle of G scaled to a diagonal near 1, that, and pairs of minors near 0."""
+    C, diagonal = np.empty(G.shape, order="F"), np.empty(len(G))
     scale, pairs = 1.0 / np.sqrt(G.diagonal().astype(np.float64)), []
     size = max(1, _CACHE // len(G))
     for start in range(0, len(G), size):
@@ -165,11 +165,12 @@ def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
         part[:] = own.astype(np.float64) if isinstance(G, Wide) else own
         part *= scale[rest]
         part *= scale[rows, None]
-        near = np.flatnonzero(np.abs(part) > 1 - 1e-12)  # of one axis: many times faster
-        i, j = np.divmod(near, len(G) - start)
-        if (i != j).any():
+        each = np.arange(len(part))
+        diagonal[rows], part[each, each] = part[each, each], 0.0
+        if peak(part) > 1 - 1e-12:
+            i, j = np.nonzero(np.abs(part) > 1 - 1e-12)
             pairs.append((i + start, j + start))
-    return C, pairs
+    return C, diagonal, pairs
 
 
 def _minors_hold(G: Sums, pairs: list[tuple[Indices, Indices]]) -> bool:
