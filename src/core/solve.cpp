@@ -366,7 +366,8 @@ WIDEST void one_limb(const uint64_t *S, const uint64_t *t, uint64_t s, const int
 
 // A = S' 2^-unit + diag(near), scaled to 2^-e A 2^-e with a diagonal near one, in one float64 or two, and
 // S'_ij = S_ij - m_i t_j - s_i m_j: the sums of features less m. S' is made modulo 2^(64 limbs), of which
-// it leaves the highest bit free; s, t have as many limbs. `there` is where S'_jj is not 0.
+// it leaves the highest bit free; s, t have as many limbs. `there` is where S'_jj is not 0. An A of fewer
+// columns than J is in LAPACK's rectangular full packed format (transr T, uplo L): half of the memory.
 void matrix(Rows S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t, 2> t, In<double, 1> near, int unit,
             Out<double, 3> A, Out<int64_t, 1> e, Out<bool, 1> there) {
   const int L = S.shape(0), parts = A.shape(0);
@@ -394,18 +395,25 @@ void matrix(Rows S, In<int64_t, 1> m, In<uint64_t, 2> s, In<uint64_t, 2> t, In<d
     e.data()[j] = exponent >> 1;
     scale[j] = std::ldexp(1.0, -(exponent >> 1));
   }
+  const int64_t width = A.shape(2), even = J % 2 == 0;
+  std::vector<double> packed(width < J ? J : 0);
   for (int64_t i = 0; i < J; ++i) {
-    double *row = A.data() + i * J, *rest = row + J * J;
+    const bool half = width < J;
+    double *row = half ? packed.data() : A.data() + i * J, *rest = A.data() + (J + i) * J;
     const double left = grain * scale[i];
-    if (L == 1 && parts == 1) one_limb(S_.low + i * S.stride(1), t_.low, s_.low[i], shift, shift[i], left, scale.data(), J, row);
+    if (L == 1 && parts == 1)
+      one_limb(S_.low + i * S.stride(1), t_.low, s_.low[i], shift, shift[i], left, scale.data(), half ? i + 1 : J, row);
     for (int64_t j = 0; j <= i && (L > 1 || parts > 1); ++j) {  // the other triangle is the same
       const Two x = entry(i, j);
-      row[j] = A.data()[j * J + i] = x.high * left * scale[j];
+      row[j] = x.high * left * scale[j];
+      if (!half) A.data()[j * J + i] = row[j];
       if (parts == 2) rest[j] = A.data()[J * J + j * J + i] = x.low * left * scale[j];
     }
     const Two own = sum(row[i], near.data()[i] * scale[i] * scale[i]);
     row[i] = own.high;
     if (parts == 2) rest[i] += own.low;
+    if (half) std::copy_n(row, std::min(i + 1, width), A.data() + (i + even) * width);
+    for (int64_t j = width; j <= i; ++j) A.data()[(j - width) * width + i - J / 2] = row[j];
   }
 }
 

@@ -101,8 +101,9 @@ def test_views_in_floats(seed, n, J, K):
     plain.put(S, F.T @ F)
     plain.put(t, (F.T @ F)[-1] - 5 * m.astype(object))
     near, unit = rng.choice([0.0, 1e-9, 1.0, 1e30], J), int(rng.integers(0, 60))
-    for parts in (1, 2):
-        out = [np.empty((parts, J, J)), np.empty(J, np.int64), np.empty(J, bool)]
+    packed = 1, J + 1 - J % 2, J - J // 2
+    for shape in ((1, J, J), (2, J, J), packed):
+        out = [np.empty(shape), np.empty(J, np.int64), np.empty(J, bool)]
         agree("matrix", out, S, m, S[:, -1].copy(), t, near, unit, *out)
 
 

@@ -209,6 +209,22 @@ def test_beyond_twofold_precision_it_says_so(rng):
         solve(F.T @ F, np.full(4, 1e-30), F.T @ whole(np.ones((2, 1))))
 
 
+@pytest.mark.parametrize("J", [1, 2, 7, 8])
+@pytest.mark.parametrize("size", [2**10, 2**40])
+def test_a_factor_in_half_the_memory_gives_the_same_bits(rng, monkeypatch, J, size):
+    F = rng.integers(-size, size, (30, J)).astype(object)
+    F[:, -1] = 1
+    S, Q = F.T @ F, F.T @ rng.integers(-9, 9, (30, 3)).astype(object)
+    ridge = np.append(np.full(J - 1, 0.5), 0.0)
+    m = np.rint((S[-1] / 30).astype(float)).astype(np.int64)
+    m[-1] = 0
+    for shift in (None, m):
+        expected = module.solve(S, ridge, Q, shift, shift is not None)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_PACKED", 0)
+            assert (module.solve(S, ridge, Q, shift, shift is not None) == expected).all()
+
+
 def test_threads_and_order_of_rows_do_not_matter(rng):
     F = np.rint(rng.normal(size=(900, 300)) * 2**14).astype(np.int64)
     S, Q = F.T @ F, F.T @ rng.integers(-1, 2, size=(900, 4))

@@ -224,7 +224,12 @@ def matrix(S: Limbs, m: Any, s: Any, t: Any, near: Any, unit: int, A: Any, *out:
     at = np.diag_indices(len(m))
     both[0][at], low = two_sum(both[0][at], np.ldexp(near, -2 * e))
     both[1][at] += low
-    A[:] = both[: len(A)]
+    if len(m) == A.shape[2]:
+        A[:] = both[: len(A)]
+        return
+    (i, j), width = np.tril_indices(len(m)), A.shape[2]
+    places = np.where(j < width, (i + 1 - len(m) % 2, j), (j - width, i - len(m) // 2))
+    A[0][*places] = both[0][i, j]
 
 
 def _two(numbers: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:

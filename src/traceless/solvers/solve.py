@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dsymm
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpftrf, dpftrs, dpotrf, dpotrs
 
 from traceless.arithmetic.core import core
 from traceless.arithmetic.integers import Floats, Integers, Wide, as_limbs, nearest, wide
@@ -61,6 +61,7 @@ __all__ = ["System", "solve", "weighted"]
 _DIGIT = 47  # bits of a step, at most: two digits of the core, about what float64 gives
 _LEAST_GAIN = 2  # bits
 _LOOK = 2  # steps from which on it is asked what they decide
+_PACKED = 2048  # features above which a matrix is kept in half the memory
 _TWOFOLD = 4096  # features up to which a factor of twofold numbers is made: a minute
 THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
 _WORTH, _MANY = 2**22, 2**12  # products, and numbers, that are worth more than starting threads
@@ -107,7 +108,8 @@ def solve(
     """
     ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
     system = System(S, ridge, shift, unit)
-    A, there = system.matrix(), system.there  # a feature that is always 0 has coefficient 0
+    A = system.matrix(packed=len(ridge) > _PACKED)
+    there = system.there  # a feature that is always 0 has coefficient 0
     there[:-1] &= ridge.near[:-1] > 0
     used, asked = np.flatnonzero(there), np.flatnonzero(Q.any(axis=0))
     if asked.size and (used.size, asked.size) == Q.shape:
@@ -166,14 +168,16 @@ class System:
         """Z, with the cheaper of two factors that can do it; `matrix` is given away."""
         J, free = len(Q), self.ridge.is_free
         if free:
-            self.rows = A[-1, -1]
-            self.mean = np.abs(A[-1, :-1, None]) / self.rows * (1 + 1e-9)
+            last = A[-1] if len(A) == len(A.T) else np.append(A[-1], A[: J // 2, -1])
+            self.rows = last[-1]
+            self.mean = np.abs(last[:-1, None]) / self.rows * (1 + 1e-9)
         spread, places = np.frexp(1.0 / np.sqrt(self.ridge.near[: J - free, None]))
         places = places + self.e[: J - free, None]
         self.most = int(places.max(initial=0))
         self.spread = np.ldexp(spread, places - self.most)  # r^(-1/2) 2^(e - most)
         with suppress(LinAlgError):
-            return self._expanded(_Factor(A), Q, intercept)
+            factor = _Factor(A) if len(A) == len(A.T) else _Packed(A, J)
+            return self._expanded(factor, Q, intercept)
         if J <= _TWOFOLD:
             with suppress(LinAlgError):
                 return self._expanded(_Twofold(self._scaled(2)), Q, intercept)
@@ -187,23 +191,26 @@ class System:
             "Increase rho, or use standardize=True, which takes the units out of it."
         )
 
-    def matrix(self) -> Floats:
+    def matrix(self, packed: bool = False) -> Floats:
         """2^-e A 2^-e, with a diagonal near one; e and `there` are found with it."""
-        return np.asarray(self._scaled(1)[0])
+        return np.asarray(self._scaled(1, packed)[0])
 
-    def _scaled(self, parts: int) -> Floats:
-        """The same in so many floats."""
+    def _scaled(self, parts: int, packed: bool = False) -> Floats:
+        """The same in so many floats; or a triangle of it, as `_Packed` takes it."""
+        J = len(self.m)
         s = t = np.ascontiguousarray(self.S[:, -1])
         if self.m.any():
             whole = integers(s)
             whole[:-1] -= whole[-1] * wide(self.m[:-1])
             t = np.empty_like(s)
             put(t, whole)
-        A = np.empty((parts, *self.S.shape[1:]))
+        A = np.empty((parts, J + 1 - J % 2, J - J // 2) if packed else (parts, J, J))
         core.matrix(self.S, self.m, s, t, self.ridge.near, self.unit, A, self.e, self.there)
         return A
 
-    def _expanded(self, factor: _Factor | _Twofold, Q: Integers, intercept: bool) -> Floats:
+    def _expanded(
+        self, factor: _Factor | _Packed | _Twofold, Q: Integers, intercept: bool
+    ) -> Floats:
         """Z, digit by digit."""
         (J, K), e, far, R = Q.shape, self.e[:, None], self._far, self._whole(Q)
         V, x = self._leading(R, self.e)
@@ -369,6 +376,23 @@ class _Factor:
         product = dsymm(1.0, self.factor, y, lower=True) + own * y
         off = (4 * J + 64) * _U * (V[0].any(axis=0) + np.abs(y).sum(axis=0))
         return np.asarray(np.abs(V[0] - product) + off)
+
+
+class _Packed:
+    """The same in half the memory: LAPACK's rectangular full packed format."""
+
+    def __init__(self, A: Floats, J: int) -> None:
+        self.J, packed = J, A.reshape(-1)
+        self.factor, failed = dpftrf(J, packed, transr="T", uplo="L", overwrite_a=True)
+        if failed:
+            raise LinAlgError
+
+    def solve(self, V: Floats) -> Floats:
+        """A⁻¹V."""
+        return np.asarray(dpftrs(self.J, self.factor, V[0], transr="T", uplo="L")[0])
+
+    def rest(self, V: Floats, y: Floats) -> Floats | None:
+        """No bound: A is not kept, and the residual is summed up exactly."""
 
 
 class _Twofold:
