@@ -20,23 +20,29 @@ using Indices = In<int64_t, 1>;
 template <class F> auto modulo(bool one, F f) { return one ? f(uint64_t(0)) : f(u128(0)); }
 
 // out = a + b, or a - b = a + ~b + 1; false, and out means nothing, where a number does not fit. A sum
-// has wrapped if its sign is not that of both terms.
+// has wrapped if its sign is not that of both terms; and of numbers of 64 bits z & -z is negative only
+// for z = -2^63, whose negative does not fit.
+WIDEST bool one_limb(const uint64_t *a, const uint64_t *b, bool minus, int64_t n, uint64_t *out) {
+  uint64_t bad = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t y = b[i] ^ -uint64_t(minus), z = a[i] + y + minus;
+    bad |= ((a[i] ^ z) & (y ^ z)) | (z & -z);
+    out[i] = z;
+  }
+  return !(bad >> 63);
+}
+
 bool combined(Flat a, Flat b, bool minus, Out<uint64_t, 2> out) {
-  return modulo(a.shape(0) + b.shape(0) + out.shape(0) == 3, [&](auto zero) {
-    using T = decltype(zero);
-    const Numbers A(a), B(b);
-    const Places C(out);
-    const int64_t n = a.shape(1);
-    const T flip = minus ? ~zero : zero;
-    uint64_t bad = 0;
-    for (int64_t i = 0; i < n && !bad;)
-      for (const int64_t end = std::min(n, i + (1 << 14)); i < end; ++i) {
-        const T x = A.get<T>(i), y = B.get<T>(i) ^ flip, z = x + y + T(minus);
-        if constexpr (sizeof(T) == 8) bad |= ((x ^ z) & (y ^ z)) >> 63 | !C.put(i, z);  // several at once
-        else if (!C.put(i, z) || i128((x ^ z) & (y ^ z)) < 0) return false;
-      }
-    return !bad;
-  });
+  const Numbers A(a), B(b);
+  const Places C(out);
+  const int64_t n = a.shape(1);
+  if (!A.high && !B.high && !C.high) return one_limb(A.low, B.low, minus, n, C.low);
+  const u128 flip = minus ? ~u128(0) : 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const u128 x = A[i], y = u128(B[i]) ^ flip, z = x + y + minus;
+    if (!C.put(i, z) || i128((x ^ z) & (y ^ z)) < 0) return false;
+  }
+  return true;
 }
 
 // out = a 2^bits, rounded down; false where a number does not fit.
