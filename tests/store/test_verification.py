@@ -336,7 +336,7 @@ def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
         store.new_key()
         content = packed([batch])
         records = [Record(digest, other, 1) for digest in sorted(hasher(batch).digests)]
-        queued = hasher.queued(content, records)
+        queued = hasher.queued(content, (records, [1] * 5))
         put(store, restated(store.receipt(2), queued=queued))
     if how == "gone":
         edit(store, ("DELETE FROM queue",))
@@ -450,3 +450,14 @@ def test_a_copy_without_a_log_gets_one(history, rows):
     history.learn(*rows)
     assert ledger_rows(history, "PRAGMA journal_mode") == [("wal",)]
     assert history.verify().ok
+
+
+def test_a_row_that_is_held_a_million_million_times_takes_no_memory(store, rows):
+    """Counts are of whoever wrote the folder: nothing is made so often."""
+    X, y = rows
+    store.forget(X[:3], y[:3], batch=True)
+    edit(store, ("UPDATE rows SET count = 1 << 40",))
+    assert failed(store, "rows", "queue")
+    assert store.forget(X[5:6], y[5:6]).removed == 1
+    with pytest.raises(StoreError, match="not the one that came"):
+        store.flush(force=True)

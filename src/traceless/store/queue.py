@@ -80,8 +80,8 @@ class Queue:
 
         query = "SELECT content FROM queue WHERE sequence = ?"
         (content,) = self._sql.execute(query, (entry.sequence,)).fetchone() or (None,)
-        content, records = content if type(content) is bytes else b"", rows.waiting(entry.sequence)
-        if entry.kind != "queue" or hasher.queued(content, records) != entry.queued:
+        content, reserved = content if type(content) is bytes else b"", rows.waiting(entry.sequence)
+        if entry.kind != "queue" or hasher.queued(content, reserved) != entry.queued:
             raise StoreError(
                 f"The ledger is damaged: the request that waits since entry {entry.sequence} is "
                 "not the one that came. Restore the store from a backup. Nothing was changed."

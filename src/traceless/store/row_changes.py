@@ -162,8 +162,8 @@ class RowChanges(Change):
         if entry is None:
             waiting = ", ".join(map(str, self.ledger.queue.numbers())) or "none"
             raise StoreError(f"No request {which!r} waits in the queue. Their numbers: {waiting}.")
-        taken = self.rows.take_waiting(entry.sequence)
-        self.rows.put([record._replace(request=0) for record in taken])
+        records, counts = self.rows.take_waiting(entry.sequence)
+        self.rows.put([record._replace(request=0) for record in records], counts)
         self.ledger.queue.clear(entry.sequence)
         said = {"keys": entry.keys, "rows": entry.rows, "classes": entry.classes}
         said |= {"subject": f"entry {entry.sequence}", "waiting": self.before.waiting - entry.rows}

@@ -33,7 +33,7 @@ from traceless.knowledge.responses import Classes
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.store.people import SIZE, keys_of, names_of
 from traceless.store.queue import SAFE_ROWS
-from traceless.store.row_table import Record
+from traceless.store.row_table import Counted
 
 _CHUNK = 2**14  # rows made dense at a time
 
@@ -171,9 +171,9 @@ class RowHasher:
         parts = [one.encode() if isinstance(one, str) else one.in_order() for one in what]
         return self._keyed("request", b"".join(b"%d " % len(p) + p for p in parts)).hex()
 
-    def queued(self, content: bytes, records: Iterable[Record]) -> str:
+    def queued(self, content: bytes, reserved: Counted) -> str:
         """Keyed hash of rows that wait: the bytes in which they are kept, and their records."""
-        each = (pack("<16s16sq", *record[:3]) for record in records)
+        each = (pack("<16s16sqq", *r[:3], n) for r, n in zip(*reserved, strict=True))
         return self._keyed("queue", b"".join([*each, content]), 32).hex()
 
     @cached_property

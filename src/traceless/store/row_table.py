@@ -56,6 +56,9 @@ class Record(NamedTuple):
     request: int = 0
 
 
+Counted = tuple[list[Record], list[int]]  # and how often each is held
+
+
 def no_lanes() -> Lanes:
     """The lanes of nothing."""
     return np.zeros(LANES, dtype=np.uint16)
@@ -108,11 +111,8 @@ class RowTable:
         Only rows of `entry` are taken, if it is given.
         """
         found = self._delete(digests, ids, entry)  # those of this id, of which some may go back
-        taken = [
-            each.pop() if (each := found.get(p)) else None for p in zip(digests, ids, strict=True)
-        ]
-        left = Counter(record for each in found.values() for record in each)
-        rows = [(*record, count) for record, count in left.items()]
+        taken = [_one_of(found.get(pair)) for pair in zip(digests, ids, strict=True)]
+        rows = [(*record, count) for each in found.values() for record, count in each]
         self._sql.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?)", rows)
         for i, record in enumerate(taken):
             if record is None and not ids[i]:  # any id will do
@@ -121,18 +121,18 @@ class RowTable:
         self._count(gone, [-1] * len(gone))
         return taken
 
-    def waiting(self, request: int) -> list[Record]:
-        """The records of a request that waits, in the order of the table."""
+    def waiting(self, request: int) -> Counted:
+        """The records of a request that waits, in the order of the table, and their counts."""
         query = "SELECT * FROM rows WHERE request = ? ORDER BY digest, id, entry"
         rows = self._sql.execute(query, (request,)).fetchall()
-        return [Record(*record) for *record, count in rows for _ in range(count)]
+        return [Record(*record) for *record, _ in rows], [row[-1] for row in rows]
 
-    def take_waiting(self, request: int) -> list[Record]:
+    def take_waiting(self, request: int) -> Counted:
         """Remove the rows of a request that waits."""
-        taken = self.waiting(request)
+        records, counts = self.waiting(request)
         self._sql.execute("DELETE FROM rows WHERE request = ?", (request,))
-        self._count(taken, [-1] * len(taken))
-        return taken
+        self._count(records, [-n for n in counts])
+        return records, counts
 
     def held(self, digests: list[bytes], ids: list[bytes], before: int) -> set[tuple[bytes, bytes]]:
         """Digest and id of those rows of earlier entries that have the same id, or none."""
@@ -252,17 +252,17 @@ class RowTable:
 
     def _delete(
         self, digests: list[bytes], ids: list[bytes], entry: int | None
-    ) -> dict[tuple[bytes, bytes], list[Record]]:
+    ) -> dict[tuple[bytes, bytes], list[tuple[Record, int]]]:
         """Delete rows of these ids, however often they are held; the earliest comes last."""
         of = "" if entry is None else f" AND entry = {int(entry)}"
         delete = f"DELETE FROM rows WHERE request = 0{of} AND (digest, id) IN"
-        found = defaultdict[tuple[bytes, bytes], list[Record]](list)
+        found = defaultdict[tuple[bytes, bytes], list[tuple[Record, int]]](list)
         for size, texts in _by_size(digests, ids):
             for rows in self._each_chunk(
                 f"{delete} ({_each(size)} FROM places) RETURNING *", texts
             ):
-                for *record, count in sorted(rows, reverse=True) if len(rows) > 1 else rows:
-                    found[record[0], record[1]] += [Record(*record)] * count
+                for *record, count in sorted(rows, reverse=True):
+                    found[record[0], record[1]].append((Record(*record), count))
         return found
 
     def _take_one(self, digest: bytes, entry: int | None) -> Record | None:
@@ -288,6 +288,16 @@ class RowTable:
             for i in range(0, len(texts), _CHUNK):
                 text = ordered[i : i + _CHUNK].tobytes()
                 yield self._sql.execute(statement, {"text": text}).fetchall()
+
+
+def _one_of(held: list[tuple[Record, int]] | None) -> Record | None:
+    """Take one of some records, each of which is held so often, from their end."""
+    if not held:
+        return None
+    record, count = held.pop()
+    if count > 1:
+        held.append((record, count - 1))
+    return record
 
 
 def _lanes_of(records: Sequence[Record], counts: Sequence[int] | None = None) -> Lanes:
