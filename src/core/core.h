@@ -21,6 +21,8 @@
 #define WIDEST
 #endif
 
+#define INLINE __attribute__((always_inline)) inline  // and what it calls, for each of them
+
 namespace nb = nanobind;
 
 typedef __int128 i128;

@@ -299,63 +299,57 @@ inline double rounded(i128 x) {
 
 // R'_j = R_j - m_j R_b, b the last row, in two floats V with V[0] the nearest: R'_j = V 2^(x_k + e_j),
 // x_k such that no V is above 1.
-void leading(In<uint64_t, 3> R, In<int64_t, 1> m, In<int64_t, 1> e, Out<double, 3> V, Out<int64_t, 1> x,
-             int threads) {
+void leading(In<uint64_t, 3> R, In<int64_t, 1> m, In<int64_t, 1> e, Out<double, 3> V, Out<int64_t, 1> x) {
   const int n = R.shape(0);
   const int64_t J = R.shape(1), K = R.shape(2), step = J * K;
   double *high = V.data(), *low = high + step;
-  over_rows(K, threads, [&](int64_t first, int64_t last) {
-    std::vector<uint64_t> v(n), spare(n);
-    std::vector<int64_t> lengths(J);
-    for (int64_t k = first; k < last; ++k) {
-      int64_t most = INT64_MIN;
-      for (int64_t j = 0; j < J; ++j) {
-        load(v.data(), R.data() + j * K + k, step, n);
-        subtract_multiple(v, m.data()[j], R.data() + (J - 1) * K + k, step, spare);
-        Two both;
-        const int64_t length = leading_bits(v.data(), n, both);
-        lengths[j] = length - e.data()[j];
-        high[j * K + k] = both.high, low[j * K + k] = both.low;
-        if (length) most = std::max(most, lengths[j]);
-      }
-      x.data()[k] = most == INT64_MIN ? 0 : most;
-      for (int64_t j = 0; j < J; ++j) {
-        const int down = int(std::max<int64_t>(lengths[j] - x.data()[k], -4000));
-        high[j * K + k] = std::ldexp(high[j * K + k], down);
-        low[j * K + k] = std::ldexp(low[j * K + k], down);
-      }
+  std::vector<uint64_t> v(n), spare(n);
+  std::vector<int64_t> lengths(J);
+  for (int64_t k = 0; k < K; ++k) {
+    int64_t most = INT64_MIN;
+    for (int64_t j = 0; j < J; ++j) {
+      load(v.data(), R.data() + j * K + k, step, n);
+      subtract_multiple(v, m.data()[j], R.data() + (J - 1) * K + k, step, spare);
+      Two both;
+      const int64_t length = leading_bits(v.data(), n, both);
+      lengths[j] = length - e.data()[j];
+      high[j * K + k] = both.high, low[j * K + k] = both.low;
+      if (length) most = std::max(most, lengths[j]);
     }
-  });
+    x.data()[k] = most == INT64_MIN ? 0 : most;
+    for (int64_t j = 0; j < J; ++j) {
+      const int down = int(std::max<int64_t>(lengths[j] - x.data()[k], -4000));
+      high[j * K + k] = std::ldexp(high[j * K + k], down);
+      low[j * K + k] = std::ldexp(low[j * K + k], down);
+    }
+  }
 }
 
 // Z = the float64 nearest to all that is within `bound` 2^places of X, times 2^-E, or NaN where there are
 // several. Rounding is monotone, so it is enough to look at both ends. |X| is below a quarter of what the
 // limbs hold; a bound that is not says nothing.
-void decide(In<uint64_t, 3> X, In<double, 2> bound, In<int64_t, 2> places, In<int64_t, 1> E, Out<double, 2> Z,
-            int threads) {
+void decide(In<uint64_t, 3> X, In<double, 2> bound, In<int64_t, 2> places, In<int64_t, 1> E, Out<double, 2> Z) {
   const int n = X.shape(0);
   const int64_t K = X.shape(2), step = X.shape(1) * K;
-  over_rows(step, threads, [&](int64_t first, int64_t last) {
-    std::vector<uint64_t> low(n), high(n), off(n);
-    for (int64_t at = first; at < last; ++at) {
-      int length;
-      const uint64_t m = uint64_t(std::ldexp(std::frexp(bound.data()[at], &length), 53));
-      const int64_t bits = m ? length + places.data()[at] : 0, drop = std::min<int64_t>(53 - bits, 60);
-      Z.data()[at] = std::nan("");
-      if (bits > 64 * n - 2) continue;
-      std::fill(off.begin(), off.end(), 0);
-      off[0] = drop > 0 ? (m + (uint64_t(1) << drop) - 1) >> drop : m;  // rounded up
-      if (drop < 0) shift_left(off.data(), n, -drop);
-      load(high.data(), X.data() + at, step, n);
-      load(low.data(), X.data() + at, step, n);
-      add_product(high.data(), n, off.data(), n, 1, 0);
-      negate(off.data(), n);
-      add_product(low.data(), n, off.data(), n, 1, 0);
-      const int64_t down = E.data()[at % K];
-      const double a = nearest(low.data(), n, down), b = nearest(high.data(), n, down);
-      if (a == b) Z.data()[at] = a;
-    }
-  });
+  std::vector<uint64_t> low(n), high(n), off(n);
+  for (int64_t at = 0; at < step; ++at) {
+    int length;
+    const uint64_t m = uint64_t(std::ldexp(std::frexp(bound.data()[at], &length), 53));
+    const int64_t bits = m ? length + places.data()[at] : 0, drop = std::min<int64_t>(53 - bits, 60);
+    Z.data()[at] = std::nan("");
+    if (bits > 64 * n - 2) continue;
+    std::fill(off.begin(), off.end(), 0);
+    off[0] = drop > 0 ? (m + (uint64_t(1) << drop) - 1) >> drop : m;  // rounded up
+    if (drop < 0) shift_left(off.data(), n, -drop);
+    load(high.data(), X.data() + at, step, n);
+    load(low.data(), X.data() + at, step, n);
+    add_product(high.data(), n, off.data(), n, 1, 0);
+    negate(off.data(), n);
+    add_product(low.data(), n, off.data(), n, 1, 0);
+    const int64_t down = E.data()[at % K];
+    const double a = nearest(low.data(), n, down), b = nearest(high.data(), n, down);
+    if (a == b) Z.data()[at] = a;
+  }
 }
 
 // S_j - m t_j - s m_j, times scales: of one row.
@@ -502,41 +496,55 @@ void twofold_solve(In<double, 3> A, Out<double, 3> B) {
     for (int64_t k = 0; k < i; ++k) less(k, i, i * J + k);
 }
 
-typedef double Lanes __attribute__((vector_size(64), aligned(8)));  // rows side by side
-const int SIDE = 4;                                                 // so many of them
+typedef double Lanes __attribute__((vector_size(64), aligned(8)));  // eight rows side by side
+const int BAND = 4;                                                 // rows of A at a time
 
-// ‖A_c (z - M_c)‖² of columns z and each class c, A_c lower triangles; ‖A z - M_c‖² where there is one A.
-// Sums are added up from the first to the last term, so that they are the same on every machine.
-WIDEST void squared_distances(const double *z, const double *A, const double *M, bool shared, int64_t D, int64_t K,
-                              int64_t n, double *out) {
-  std::vector<double> memory(3 * 8 * SIDE * D);
-  Lanes *x = (Lanes *)memory.data(), *moved = shared ? x : x + SIDE * D, *own = x + 2 * SIDE * D;
-  for (int64_t first = 0; first < n; first += 8 * SIDE) {
-    const int64_t rows = std::min<int64_t>(8 * SIDE, n - first);
-    for (int64_t j = 0; j < D; ++j) std::memcpy(x + SIDE * j, z + j * n + first, 8 * rows);
-    for (int64_t c = 0; c < K; ++c) {
-      const double *m = M + c * D, *a = A + (shared ? 0 : c * D * D);
-      Lanes total[SIDE] = {};
-      for (int64_t j = 0; j < D && !shared; ++j)
-        for (int l = 0; l < SIDE; ++l) moved[SIDE * j + l] = x[SIDE * j + l] - m[j];
-      for (int64_t i = 0; i < D; ++i, a += D) {
-        Lanes t[SIDE];
-        for (int l = 0; l < SIDE; ++l) t[l] = shared && c ? own[SIDE * i + l] : moved[l] * a[0];
-        for (int64_t j = 1; j <= i && !(shared && c); ++j)
-          for (int l = 0; l < SIDE; ++l) t[l] += moved[SIDE * j + l] * a[j];
-        for (int l = 0; l < SIDE; ++l) {
-          own[SIDE * i + l] = t[l];
-          if (shared) t[l] -= m[i];
-          total[l] += t[l] * t[l];
-        }
-      }
-      std::memcpy(out + c * n + first, total, 8 * rows);
+// t_i = Σ_j≤i A_ij x_j, each from the first to the last: the same on every machine.
+INLINE void lower_times(const double *A, const Lanes *x, int64_t D, Lanes *t) {
+  for (int64_t i = 0; i < D; i += BAND) {
+    const int rows = int(std::min<int64_t>(BAND, D - i));
+    const double *a[BAND];
+    for (int r = 0; r < BAND; ++r) a[r] = A + (i + std::min(r, rows - 1)) * D;
+    Lanes sums[BAND] = {};
+    for (int64_t j = 0; j <= i; ++j)
+      for (int r = 0; r < BAND; ++r) sums[r] += x[j] * a[r][j];
+    for (int r = 0; r < rows; ++r) {
+      for (int64_t j = i + 1; j <= i + r; ++j) sums[r] += x[j] * a[r][j];
+      t[i + r] = sums[r];
     }
   }
 }
 
-void distances(In<double, 2> z, In<double, 3> A, In<double, 2> M, Out<double, 2> out) {
-  squared_distances(z.data(), A.data(), M.data(), A.shape(0) == 1, z.shape(0), M.shape(0), z.shape(1), out.data());
+// ‖A_c (z - M_c)‖² of eight columns z and each class c, A_c lower triangles; ‖A z - M_c‖² where there is one A.
+WIDEST void squared_distances(const Lanes *z, const double *A, const double *M, bool shared, int64_t D, int64_t K,
+                              Lanes *moved, Lanes *t, Lanes *out) {
+  if (shared) lower_times(A, z, D, t);
+  for (int64_t c = 0; c < K; ++c, M += D) {
+    for (int64_t j = 0; j < D && !shared; ++j) moved[j] = z[j] - M[j];
+    if (!shared) lower_times(A + c * D * D, moved, D, t);
+    Lanes total = {};
+    for (int64_t i = 0; i < D; ++i) {
+      const Lanes own = shared ? t[i] - M[i] : t[i];
+      total += own * own;
+    }
+    out[c] = total;
+  }
+}
+
+void distances(nb::ndarray<const double, nb::ndim<2>, nb::device::cpu> z, In<double, 3> A, In<double, 2> M,
+               Out<double, 2> out, int threads) {
+  const int64_t D = z.shape(0), n = z.shape(1), K = M.shape(0);
+  over_rows((n + 7) / 8, threads, [&](int64_t begin, int64_t end) {
+    std::vector<double> memory(8 * (3 * D + K));
+    Lanes *x = (Lanes *)memory.data(), *t = x + D, *moved = t + D, *found = moved + D;
+    for (int64_t first = 8 * begin; first < std::min(n, 8 * end); first += 8) {
+      const int64_t rows = std::min<int64_t>(8, n - first);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t j = 0; j < D; ++j) memory[8 * j + r] = z.data()[j * z.stride(0) + (first + r) * z.stride(1)];
+      squared_distances(x, A.data(), M.data(), A.shape(0) == 1, D, K, moved, t, found);
+      for (int64_t c = 0; c < K; ++c) std::memcpy(out.data() + c * n + first, found + c, 8 * rows);
+    }
+  });
 }
 
 }  // namespace

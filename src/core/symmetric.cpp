@@ -8,7 +8,6 @@ namespace {
 
 typedef double Four __attribute__((vector_size(32), aligned(8)));
 const int MOST = 3;  // of these for each row of X: as many as registers hold for a band of A
-#define INLINE __attribute__((always_inline)) inline  // so that there is one for each processor
 
 // What rows j to j + ROWS - 1 of the lower triangle add to Y = A X; rows of x and y are V vectors.
 template <int V, int ROWS> INLINE void band(const double *A, int64_t J, int64_t j, const Four *x, Four *y) {

@@ -95,7 +95,7 @@ def test_views_in_floats(seed, n, J, K):
     m = np.append(digits(rng, 51, J - 1), 0) * rng.integers(0, 2)
     R, e = numbers(rng, n + 1, J, K), rng.integers(-5, 40, J)
     R[-1] = R[-1].view(np.int64) >> 62  # m R must fit
-    agree("leading", V := [np.empty((2, J, K)), np.empty(K, np.int64)], R, m, e, *V, 1 + n % 3)
+    agree("leading", V := [np.empty((2, J, K)), np.empty(K, np.int64)], R, m, e, *V)
     F = digits(rng, 60, 5, J).astype(object)
     S, t = np.empty((3, J, J), np.uint64), np.empty((3, J), np.uint64)
     plain.put(S, F.T @ F)
@@ -115,7 +115,7 @@ def test_what_is_decided(seed, n, E):
     X[-1] = X[-1].view(np.int64) >> 3
     bound[rng.random((3, 4)) < 0.3] = 0
     Z = np.empty((3, 4))
-    agree("decide", [Z], X, bound, places, np.full(4, E) + np.arange(4), Z, 1 + n % 3)
+    agree("decide", [Z], X, bound, places, np.full(4, E) + np.arange(4), Z)
 
 
 @examples(60)
@@ -139,4 +139,4 @@ def test_twofold_factors(seed, J):
 def test_distances(seed, K, D, n, shared):
     rng = np.random.default_rng(seed)
     A, M = np.tril(rng.normal(size=(1 if shared else K, D, D))), rng.normal(size=(K, D))
-    agree("distances", [out := np.empty((K, n))], rng.normal(size=(D, n)), A, M, out)
+    agree("distances", [out := np.empty((K, n))], rng.normal(size=(D, n)), A, M, out, 1 + n % 3)

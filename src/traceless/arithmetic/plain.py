@@ -186,7 +186,7 @@ def residual(
     put(R, (integers(R) << up.astype(object)) - product - integers(r)[:, None] * d)
 
 
-def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers, _: int) -> None:
+def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers) -> None:
     """R'_j = R_j - m_j R_b in two floats V, as V 2^(x + e)."""
     whole = integers(R)
     V[:], places = _two(whole - m.astype(object)[:, None] * whole[-1])
@@ -195,7 +195,7 @@ def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers, _: int) 
     V[:] = np.ldexp(V, np.maximum(places - x, -4000))
 
 
-def decide(X: Limbs, bound: Floats, places: Integers, E: Integers, Z: Floats, _: int) -> None:
+def decide(X: Limbs, bound: Floats, places: Integers, E: Integers, Z: Floats) -> None:
     """Z = the float64 nearest to all that is within `bound` 2^places of X, times 2^-E, or NaN."""
     whole = integers(X)
     for j, k in np.ndindex(*Z.shape):
@@ -243,7 +243,7 @@ def _two(numbers: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
     return both, lengths.astype(np.int64)
 
 
-def distances(z: Floats, A: Floats, M: Floats, out: Floats) -> None:
+def distances(z: Floats, A: Floats, M: Floats, out: Floats, _: int) -> None:
     """‖A_c (z - M_c)‖² of each class and column, or ‖A z - M_c‖² where there is one A."""
     for c, m in enumerate(M[:, :, None]):
         x, own = (z, A[0]) if len(A) == 1 else (z - m, A[c])
@@ -254,13 +254,13 @@ def distances(z: Floats, A: Floats, M: Floats, out: Floats) -> None:
         out[c] = sum(squares[1:], squares[0])
 
 
-# twofold numbers, high + low: about 106 bits (Dekker 1971, Knuth)
-
-
 def symmetric_times(A: Floats, X: Floats, Y: Floats, _: int) -> None:
     """Y = A X of a symmetric A, of which the lower triangle is read; in float64."""
     below = np.tril(A, -1)
     Y[:] = (below + below.T) @ X + A.diagonal()[:, None] * X
+
+
+# twofold numbers, high + low: about 106 bits (Dekker 1971, Knuth)
 
 
 def twofold_factor(A: Floats, n: int, threads: int) -> int:  # noqa: ARG001

@@ -23,13 +23,8 @@ Student's t with n - d degrees of freedom; for ρ → 0 that is exact if the noi
 
 nothing is rounded, nothing cancels, and no bit depends on BLAS. P is float64 and its last bits do.
 
-*A row's error does not depend on its batch.* With P = F Fᵀ the quadratic form is ‖v‖² for
-v = Fᵀ(φ - φ̄). For rows with Σ_j (c_j / σ_j)² ≤ T², c their codes and σ the standard deviations of
-these, no partial sum of v_i = Σ_j F_ji c_j is beyond T ‖σF_i‖ (Cauchy and Schwarz). So column i of
-F is rounded to multiples of T ‖σF_i‖ 2^-52 or so: products with codes are then exact, in whatever
-order BLAS adds. One slice is enough where v is right to 2^-24 at worst, 2^-33 as a rule (v² is
-compared with 1); else a slice of what was rounded away is added. Rows further away, by eight
-standard deviations in each feature, are multiplied by `traceless.arithmetic.products`.
+*A row's error does not depend on its batch.* With P = F Fᵀ the quadratic form is ‖Fᵀ(φ - φ̄)‖²,
+which the core adds up in one order, the same for one row as for many.
 """
 
 from __future__ import annotations
@@ -37,11 +32,10 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg.blas import dtrmm
 from scipy.special import stdtrit
 
 from traceless.arithmetic.core import core
@@ -50,14 +44,12 @@ from traceless.arithmetic.plain import integers, limbs
 from traceless.arithmetic.products import Coefficients
 from traceless.features.feature_map import BoundMap
 from traceless.solvers.moments import Moments
-from traceless.solvers.solve import weighted
+from traceless.solvers.solve import THREADS, weighted
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge
 
-_FAR = 8.0  # standard deviations
-_LARGEST = 2.0**44  # T ‖σ‖, beyond which a slice has less than eight bits
-_ACCURACY = 2.0**-24  # of an entry of v, if all that was rounded away added up
+_WORTH = 2**24  # products that are worth more than starting threads
 _LEAST = 0.1  # degrees of freedom that must be left over to estimate the noise
 
 
@@ -131,56 +123,22 @@ class Errors:
         return float(stdtrit(self.degrees_left, 0.5 + 0.5 * level))
 
     def _squares(self, codes: Floats) -> Floats:
-        """‖v‖² of each row."""
-        F, offset, inverse, slices = self._root
-        shift = 0.0 if self.shift is None else self.shift[: len(F)]
-        moved, far = codes[:, : len(F)] - shift, np.full(len(codes), not slices)
-        if (
-            slices
-            and _squares(moved).max(initial=0.0) * inverse.max(initial=0.0) ** 2 > _limit(F) ** 2
-        ):
-            far = _squares(moved * inverse) > _limit(F) ** 2
-        parts = [  # the last in the memory of the codes
-            dtrmm(1.0, piece, moved.T, trans_a=True, overwrite_b=k == len(slices)).T
-            for k, piece in enumerate(slices, 1)
-        ]
-        v = reduce(np.add, parts or [np.empty(moved.shape)])
-        if far.any():
-            v[far] = Coefficients(F).times(codes[far, : len(F)] - shift)
-        v -= offset
-        return _squares(v)
+        """‖Fᵀ(φ - φ̄)‖² of each row."""
+        F, center = self._root
+        J = center.shape[1]
+        z = codes[:, :J] if self.shift is None else codes[:, :J] - self.shift[:J]
+        out = np.empty((1, len(codes)))
+        core.distances(z.T, F, center, out, THREADS if len(codes) * J * J > _WORTH else 1)
+        return np.asarray(out[0])
 
     @cached_property
-    def _root(self) -> tuple[Floats, Floats, Floats, list[Floats]]:
-        """F for codes, what their mean less the shift makes of it, 1/σ, and slices of F.
-
-        The smallest slice is the first; there are none where codes are too large for all of them.
-        """
+    def _root(self) -> tuple[Floats, Floats]:
+        """Fᵀ for codes less the shift, and Fᵀ of their mean, which is no whole number."""
         m, J = self.moments, len(self.moments.C)
-        steps, offset, slices = self.phi.steps[:J], np.zeros(J), list[Floats]()
-        if self.shift is not None:  # means are no whole numbers of steps
-            offset = (m.center - self.shift[:J] * steps) @ m.root
-        spread = np.sqrt(m.C.diagonal() / m.weight) / steps
-        rest = F = np.asfortranarray(m.root * steps[:, None])
-
-        def most(A: Floats) -> Any:
-            return _limit(F) * np.sqrt(_squares((spread[:, None] * A).T))
-
-        while most(np.ones((J, 1))) < _LARGEST and (not slices or (most(rest) > _ACCURACY).any()):
-            unit = np.ldexp(1.0, np.frexp(most(rest))[1] - 52)
-            slices.insert(0, np.rint(rest / unit) * unit)
-            rest = rest - slices[0]
-        return F, offset, np.divide(1.0, spread, out=np.zeros(J), where=spread > 0), slices
-
-
-def _squares(A: Floats) -> Floats:
-    """‖a‖² of each row, in an order that the number of rows does not change."""
-    return np.asarray(np.einsum("ij,ij->i", A, A))
-
-
-def _limit(F: Floats) -> float:
-    """T."""
-    return _FAR * float(np.sqrt(len(F)))
+        steps, center = self.phi.steps[:J], np.zeros((1, J))
+        if self.shift is not None:
+            center = (m.center - self.shift[:J] * steps)[None] @ m.root
+        return np.ascontiguousarray((m.root * steps[:, None]).T)[None], center
 
 
 def _rounding(m: Moments) -> float:

@@ -206,7 +206,7 @@ class Discriminant:
         if len(A) == 1:
             half_volume, M = np.zeros(1), self._centers
         distances = np.empty((len(M), z.shape[1]))
-        core.distances(np.ascontiguousarray(z), A, M, distances)
+        core.distances(z, A, M, distances, 1)
         return -self.exponent * logarithm(1.0 + distances / NU) - half_volume[:, None]
 
 

@@ -47,7 +47,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dsymm
 from scipy.linalg.lapack import dpftrf, dpftrs, dpotrf, dpotrs
 
 from traceless.arithmetic.core import core
@@ -64,7 +63,7 @@ _LOOK = 2  # steps from which on it is asked what they decide
 _PACKED = 2048  # features above which a matrix is kept in half the memory
 _TWOFOLD = 4096  # features up to which a factor of twofold numbers is made: a minute
 THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
-_WORTH, _MANY = 2**22, 2**12  # products, and numbers, that are worth more than starting threads
+_WORTH = 2**22  # products that are worth more than starting threads
 _HUGE = np.finfo(np.float64).max
 _ONE = limbs(1)
 _LEAST = 1e-300  # a bound is never rounded to 0
@@ -280,7 +279,7 @@ class System:
     def _leading(self, R: Limbs, e: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
         """2^-e R' in two floats V, and exponents x of columns: 2^-e R' = V 2^x."""
         V, x = np.empty((2, *R.shape[1:])), np.empty(R.shape[2], dtype=np.int64)
-        core.leading(R, self.m, e, V, x, _threads(V[0]))
+        core.leading(R, self.m, e, V, x)
         return V, x
 
     def _worth_threads(self, K: int) -> int:
@@ -335,7 +334,7 @@ class _Solution:
             parts += [(self.moved, own[None] * (1 + 1e-6), most[None])]
         J, found = bound.shape[0], np.empty((len(self.Z), len(self.E)))
         for (X, bound, places), Z in zip(parts, (found[:J], found[J:]), strict=False):
-            core.decide(X, bound, places, self.E, Z, _threads(Z))  # NaN: several floats are near
+            core.decide(X, bound, places, self.E, Z)  # NaN: several floats are near
         for j, k in np.argwhere(np.isnan(found) & (self.cramer < self.E)):
             X, bound, places = parts[j // J]
             at = j % J, k
@@ -358,22 +357,24 @@ class _Solution:
 
 
 class _Factor:
-    """A ≈ L Lᵀ in float64. A matrix is overwritten, but for the triangle that `rest` reads."""
+    """A ≈ L Lᵀ in float64. A is overwritten, but for the triangle that `rest` reads."""
 
     def __init__(self, A: Floats) -> None:
         self.diagonal = A.diagonal()[:, None].copy()
-        self.factor, failed = dpotrf(A.T, clean=False, overwrite_a=True)
+        self.factor, failed = dpotrf(A.T, lower=True, clean=False, overwrite_a=True)
         if failed:
             raise LinAlgError
 
     def solve(self, V: Floats) -> Floats:
         """A⁻¹V."""
-        return np.asarray(dpotrs(self.factor, V[0])[0])
+        return np.asarray(dpotrs(self.factor, V[0], lower=True)[0])
 
     def rest(self, V: Floats, y: Floats) -> Floats | None:
         """A bound of |V - A y|: entries of A, of its factor and of V are below 2."""
         J, own = len(y), self.diagonal - self.factor.diagonal()[:, None]
-        product = dsymm(1.0, self.factor, y, lower=True) + own * y
+        product = np.empty_like(y)
+        core.symmetric_times(self.factor.T, y, product, 1)
+        product += own * y
         off = (4 * J + 64) * _U * (V[0].any(axis=0) + np.abs(y).sum(axis=0))
         return np.asarray(np.abs(V[0] - product) + off)
 
@@ -420,11 +421,6 @@ def _limbs(S: Any) -> Limbs:
     elif S.dtype == object:
         S = limbs(S)
     return S if S.strides[-1] == S.itemsize else np.ascontiguousarray(S)
-
-
-def _threads(numbers: Floats) -> int:
-    """Threads for so many numbers."""
-    return THREADS if numbers.size >= _MANY else 1
 
 
 def _bits(a: Integers) -> int:
