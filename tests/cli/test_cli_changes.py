@@ -72,7 +72,7 @@ def test_a_second_writer_is_told(call, shop):
         )
 
 
-@pytest.mark.parametrize("name", ["learn", "forget", "predict", "score", "verify"])
+@pytest.mark.parametrize("name", ["learn", "forget", "predict", "verify"])
 def test_stores_without_a_table_and_what_is_no_store_are_refused(call, tmp_path, name):
     Store.new(tmp_path / "bare", LSSVC()).learn([[1.0], [2.0]], ["u", "v"])
     table(tmp_path / "t.csv", ["1,u"], "a,y")

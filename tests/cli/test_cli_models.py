@@ -72,17 +72,17 @@ def test_more_than_two_classes_have_a_score_each(call, tmp_path):
 def test_scores_of_classes(call, shop, tmp_path):
     people(tmp_path / "test.csv", seed=9)
     X, y, _ = rows_of("test.csv")
-    told = call("score", "shop", "test.csv", "--json").json
+    told = call("predict", "--compare", "shop", "test.csv", "--json").json
     assert told["accuracy"] == Store("shop").model().score(X, y)
     assert [(c["class"], c["rows"]) for c in told["classes"]] == [
         (label, int((y == label).sum())) for label in ("no", "yes")
     ]
-    assert "recall" in call("score", "shop", "test.csv").out
+    assert "recall" in call("predict", "--compare", "shop", "test.csv").out
 
 
 def test_a_label_never_learned_is_a_wrong_answer(call, shop, tmp_path):
     table(tmp_path / "t.csv", ["1,30,40,red,maybe", "2,30,40,red,no"])
-    told = call("score", "shop", "t.csv", "--json").json
+    told = call("predict", "--compare", "shop", "t.csv", "--json").json
     assert [c["class"] for c in told["classes"]] == ["maybe", "no"]
     assert told["classes"][0]["recall"] == 0.0
 
@@ -93,7 +93,7 @@ def test_scores_of_a_regression(call, tmp_path, weighted):
     call("new", "s", declared("a", target))
     table(tmp_path / "t.csv", [f"{a},{3 * a + a % 2},{1 + a % 3}" for a in range(20)], "a,y,w")
     call("learn", "s", "t.csv")
-    told = call("score", "s", "t.csv", "--json").json
+    told = call("predict", "--compare", "s", "t.csv", "--json").json
     a = np.arange(20.0)
     sample_weight = 1 + a % 3 if weighted else None
     expected = Store("s").model().score(a[:, None], 3 * a + a % 2, sample_weight)
@@ -105,7 +105,7 @@ def test_scores_of_a_regression(call, tmp_path, weighted):
 def test_an_empty_store_has_no_answers(call, tmp_path):
     call("new", "s", declared("a"))
     table(tmp_path / "t.csv", ["1,u"], "a,y")
-    for command in ("predict s t.csv", "score s t.csv", "export s m.onnx"):
+    for command in ("predict s t.csv", "predict --compare s t.csv", "export s m.onnx"):
         assert "holds no rows yet: traceless learn s" in call(command, code=2).err
 
 

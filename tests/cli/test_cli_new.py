@@ -152,7 +152,7 @@ def test_one_class_needs_no_target(call, tmp_path, rng):
     call("forget s gone.csv --yes")
     assert Store("s").model().digest() == PathOneClass(nu=0.2, table=TABLE).fit(X[25:]).digest()
     assert "-1" in call("predict s all.csv").out
-    assert "no target to compare answers with" in call("score s all.csv", code=2).err
+    assert "no target to compare answers with" in call("predict --compare s all.csv", code=2).err
 
 
 def test_check_lists_what_does_not_fit_and_makes_nothing(call, tmp_path):

@@ -53,7 +53,7 @@ def test_an_id_is_needed_to_learn_and_not_to_forget(call, tmp_path, store):
     assert "no.csv has no column 'p'" in call("learn", "s", "no.csv", code=2).err
     assert call("forget", "s", "no.csv", "--json").json["receipt"]["held"] == 2
     assert len(call("predict", "s", "no.csv").out.splitlines()) == 2
-    assert call("score", "s", "t.csv", "--json").json["rows"] == 3
+    assert call("predict", "--compare", "s", "t.csv", "--json").json["rows"] == 3
     (tmp_path / "other.csv").write_text("p,age,c,height,y\n7,40,z,,v\n")  # the row of another
     assert "not held here" in call("forget", "s", "other.csv", code=2).err
     (tmp_path / "own.csv").write_text("p,age,c,height,y\n 2.0,40,z,,v\n")

@@ -73,7 +73,7 @@ def test_commands_on_pages_can_be_called(call, forgot, monkeypatch):
 
 def test_scores_are_those_of_the_command(call, forgot):
     told = call("report shop --html page.html --on people.csv --json").json
-    score = call("score shop people.csv --json").json
+    score = call("predict --compare shop people.csv --json").json
     assert told["written"] == "page.html"
     assert told["scores"] == {name: score[name] for name in told["scores"]}
     text = page_of().text
@@ -85,7 +85,7 @@ def test_scores_are_those_of_the_command(call, forgot):
 
 def test_scores_of_a_regression(call, prices):
     call("report prices --html page.html --on sold.csv")
-    assert f"{call('score prices sold.csv --json').json['r2']:.4g}" in page_of().text
+    assert f"{call('predict --compare prices sold.csv --json').json['r2']:.4g}" in page_of().text
 
 
 def test_names_from_anywhere_are_only_text(call, tmp_path):

@@ -81,7 +81,7 @@ def test_what_is_proposed_can_be_used(call, tmp_path):
     call("new", "s", "m.toml")
     assert call("learn", "s", "my file.csv", "--json").json["receipt"]["held"] == 40
     (tmp_path / "utf8.csv").write_bytes("\r\n".join(lines).encode("utf-8-sig"))
-    again = call("score", "s", "utf8.csv", "--read", "encoding=utf-8", "--json").json
+    again = call("predict", "--compare", "s", "utf8.csv", "--read", "encoding=utf-8", "--json").json
     assert again["rows"] == 40
     assert call("verify", "s", "utf8.csv", "--read", "encoding=utf-8", "--json").json["ok"]
     said = call("verify", "s", "my file.csv", "--read", "encoding=utf-8", code=2).err

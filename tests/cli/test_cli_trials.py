@@ -13,11 +13,11 @@ def test_scores_before_and_after(call, shop, tmp_path):
     people(tmp_path / "test.csv", seed=9)
     table(tmp_path / "gone.csv", [line for line in shop if line.endswith("yes")][:40])
     words = ("forget", "shop", "gone.csv")
-    before = call("score", "shop", "test.csv", "--json").json
+    before = call("predict", "--compare", "shop", "test.csv", "--json").json
     tried = call(*words, "--dry-run", "--score", "test.csv", "--json").json["scores"]
     shown = call(*words, "--dry-run", "--score", "test.csv").out
     call(*words)
-    after = call("score", "shop", "test.csv", "--json").json
+    after = call("predict", "--compare", "shop", "test.csv", "--json").json
     for name in ("accuracy", "balanced_accuracy"):
         assert tried["before"][name] == before[name]
         assert tried["after"][name] == after[name]

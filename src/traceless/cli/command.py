@@ -48,8 +48,9 @@ class Command(click.Command):
 
             given, _, _ = self.make_parser(ctx).parse_args(list(args))
             named = given.get("store")
-            missing = [p for p in self.params if p.required and not given.get(p.name or "")]
-            if missing or not isinstance(named, str) or not is_store(Path(named)):
+            needed = [given.get(p.name or "") for p in self.params if p.required]
+            whole = all(isinstance(one, str | tuple) and one for one in needed)  # click has UNSET
+            if not whole or not isinstance(named, str) or not is_store(Path(named)):
                 args = [path, *args]
         return super().parse_args(ctx, args)
 

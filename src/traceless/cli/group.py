@@ -38,7 +38,7 @@ SECTIONS = {
     ),
     "For administrators": (
         *(suggest, new, follow, changes.merge, changes.destroy, audit.key),
-        *(models.score, models.export, report, serve),
+        *(models.export, report, serve),
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Commands that use the model: predict, score, export. The store stays as it is."""
+"""Commands that use the model: predict, export. The store stays as it is."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     "traceless predict shop today.parquet --keep id --probabilities",
     "traceless predict prices today.csv --interval 0.9",
     "traceless predict shop - < today.csv",
+    "traceless predict shop test.csv --compare",
 )
 @inputs.store_argument
 @files_argument
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--scores", is_flag=True, help="Also the score of each class.")
 @click.option("--probabilities", is_flag=True, help="Also the probability of each class.")
 @click.option("--interval", type=float, metavar="LEVEL", help="Also where targets will be.")
+@click.option("--compare", is_flag=True, help="Only how good they are: FILES have the target.")
 @inputs.out_option
 def predict(
     store: Store,
@@ -39,13 +41,17 @@ def predict(
     scores: bool,
     probabilities: bool,
     interval: float | None,
+    compare: bool,
     out: str | None,
 ) -> Result:
-    """Predict for the rows of files, as CSV.
+    """Predict for the rows of files, as CSV, or compare with the target.
 
-    The target column is not needed. With --interval 0.95 a target lies between the columns "low"
-    and "high" in 95 of 100 cases.
+    The target column is not needed, but for --compare, which says how good the predictions are:
+    use rows that the model has not learned. With --interval 0.95 a target lies between the columns
+    "low" and "high" in 95 of 100 cases.
     """
+    if compare:
+        return _compared(store, chosen)
     files = Outputs(out)
     model, table, kept = _model(store), chosen.table, inputs.split_names(keep)
     answers = _answers(model, table, scores, probabilities, interval)
@@ -70,14 +76,8 @@ def predict(
     return Result({"rows": count, "out": out}, [f"{count} answers are in {out}."] if out else [])
 
 
-@command("traceless score shop test.csv", "traceless score shop test.csv --json")
-@inputs.store_argument
-@files_argument
-def score(store: Store, chosen: Chosen) -> Result:
-    """Compare predictions with the target.
-
-    Use rows that the model has not learned.
-    """
+def _compared(store: Store, chosen: Chosen) -> Result:
+    """How good the predictions for some rows are."""
     y, _, measures = scored(_model(store), chosen.table)
     numbers = {name: f"{v:.4f}" for name, v in measures.items() if isinstance(v, float)}
     shown = [fields({"rows": len(y), **numbers})]

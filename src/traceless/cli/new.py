@@ -25,7 +25,7 @@ MOST_PROBLEMS = 20  # that --check lists
     "traceless new clinic model.toml --organisation 'St. Mary'",
     "traceless new branch model.toml --secret shop/secret",
 )
-@click.argument("store", type=click.Path())
+@click.argument("folder", metavar="STORE", type=click.Path())
 @click.argument("model", type=click.Path())
 @click.option("--organisation", metavar="NAME", help="Who keeps the store, for its receipts.")
 @path_option(
@@ -39,7 +39,7 @@ MOST_PROBLEMS = 20  # that --check lists
 @format_option
 @click.option("--shared", is_flag=True, help="Let the group of the folder read and change it.")
 def new(
-    store: str,
+    folder: str,
     model: str,
     *,
     organisation: str | None,
@@ -64,13 +64,13 @@ def new(
     theirs = None if secret is None else read_outside(secret, 1000, private=True)
     about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
     period = None if schema.suppress == "none" else schema.suppress
-    Store.new(store, estimator, about=about, secret=theirs, shared=shared, suppress=period)
+    Store.new(folder, estimator, about=about, secret=theirs, shared=shared, suppress=period)
     declared = declaration.described(saving.described(estimator))
     kind = ", map ".join(declared[name] for name in ("kind", "map") if name in declared)
-    facts = {"store": store, "model": kind, "features": len(schema.table.feature_names())}
+    facts = {"store": folder, "model": kind, "features": len(schema.table.feature_names())}
     facts |= {"target": ", ".join(schema.target) or "none"}
-    data = {"store": store, "options": declared, "table": schema.facts()}
-    return Result(data, [fields(facts), f"Next: traceless learn {store} FILES"])
+    data = {"store": folder, "options": declared, "table": schema.facts()}
+    return Result(data, [fields(facts), f"Next: traceless learn {folder} FILES"])
 
 
 def _checked(files: Sequence[str], schema: Schema, format_: str | None) -> Result:

@@ -18,13 +18,14 @@ from typing import Any
 
 import click
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from traceless.cli.command import EXPECTED, text_of
+from traceless.cli.command import EXPECTED, Command, text_of
 from traceless.cli.group import root
 from traceless.cli.output import Result, cell
 from traceless.cli.queue import waiting
@@ -34,6 +35,7 @@ from traceless.serve.guard import Guard
 from traceless.store import Store
 
 _KINDS = re.compile(r"(\.(?:csv|tsv|jsonl|ndjson)(?:\.gz)?|\.parquet)$", re.IGNORECASE)
+_STORE, _FOLDER = "\0store", "\0folder"  # no form can mean these
 _KEPT = 20  # previews and answers that are kept: the oldest goes first
 
 
@@ -44,7 +46,7 @@ class Plan:
     Parameters
     ----------
     words : list of str
-        The command, in which ``FOLDER`` stands for the folder of its files.
+        The command, in which `_STORE` and `_FOLDER` stand for the store and the folder of files.
     files : dict
         Their bytes by name.
     question : str
@@ -102,9 +104,9 @@ class Desk:
         }
         forms = {"/preview": self._preview, "/do": self._do}
         forms |= {"/find": self._find, "/verify": self._verify}
-        routes = [Route(path, self._reading(page)) for path, page in pages.items()]
+        routes = [Route(p, lambda _, page=page: self._safely(page)) for p, page in pages.items()]
         routes += [Route(p, self._form(f), methods=["POST"]) for p, f in forms.items()]
-        routes.append(Route("/receipt/{number:int}", _receipt_of(self.path)))
+        routes.append(Route("/receipt/{number:int}", lambda r: self._safely(self._receipt, r)))
         routes.append(Route("/done/{number}", self._done))
         return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, self._guard)])
 
@@ -116,13 +118,27 @@ class Desk:
     def _history(self) -> Response:
         return self._page("history.html", entries=self._store.history()[::-1])
 
+    def _receipt(self, request: Request) -> Response:
+        """A receipt, as a page in a language or as JSON."""
+        number, form = request.path_params["number"], request.query_params.get("as", "en")
+        try:
+            receipt = self._store.receipt(number)
+        except LookupError as error:
+            return PlainTextResponse(clean(error), 404)
+        if form in LANGUAGES:
+            return HTMLResponse(receipt.to_html(form))
+        head = {"Content-Disposition": f'attachment; filename="receipt-{number}.json"'}
+        return Response(receipt.to_json(), 200, head, "application/json")
+
     def _find(self, form: dict[str, Any]) -> Response:
         ids = {"ids.txt": _lines(form.get("ids", ""))}
-        return self._page("find.html", answer=self._ask(["find", "STORE", "@FOLDER/ids.txt"], ids))
+        return self._page(
+            "find.html", answer=self._ask(["find", _STORE, f"@{_FOLDER}/ids.txt"], ids)
+        )
 
     def _verify(self, form: dict[str, Any]) -> Response:
         sent = {"receipt.json": form["file"][1]} if "file" in form else {}
-        words = ["verify", "STORE", *(f"FOLDER/{name}" for name in sent)]
+        words = ["verify", _STORE, *(f"{_FOLDER}/{name}" for name in sent)]
         return self._page("verify.html", answer=self._ask(words, sent))
 
     # --- changes --------------------------------------------------------------------------
@@ -130,20 +146,20 @@ class Desk:
     def _preview(self, form: dict[str, Any]) -> Response:
         """What a request would change, and the question."""
         if form.get("what") == "cancel":
-            words = ["queue", "cancel", "STORE", "--", form.get("number", "")]
+            words = ["queue", "cancel", _STORE, "--", form.get("number", "")]
             return self._planned(Plan(words, {}, "Cancel this request? Its rows stay."))
         if form.get("what") == "flush":
-            words = ["queue", "flush", "STORE", *["--force"] * bool(form.get("force"))]
+            words = ["queue", "flush", _STORE, *["--force"] * bool(form.get("force"))]
             return self._planned(Plan(words, {}, "Forget all rows that wait?"))
-        files, words = {}, ["forget", "STORE", f"--request={form.get('request') or _name()}"]
+        files, words = {}, ["forget", _STORE, f"--request={form.get('request') or _name()}"]
         where = list(self.tables)
         if "file" in form:
             kind = _KINDS.search(form["file"][0])
-            where = [f"FOLDER/rows{kind[1].lower() if kind else '.csv'}"]
+            where = [f"{_FOLDER}/rows{kind[1].lower() if kind else '.csv'}"]
             files[Path(where[0]).name] = form["file"][1]
         if _lines(form.get("ids", "")):
             files["ids.txt"] = _lines(form["ids"])
-            words += [*(f"--from={table}" for table in where), "--where=@FOLDER/ids.txt"]
+            words += [*(f"--from={table}" for table in where), f"--where=@{_FOLDER}/ids.txt"]
         elif files:
             words += where
         return self._planned(Plan(words, files, "Forget these rows?"))
@@ -197,11 +213,12 @@ class Desk:
         with self._one, tempfile.TemporaryDirectory(prefix="traceless-") as folder:
             for name, content in files.items():
                 (Path(folder) / name).write_bytes(content)
-            given = [str(self.path) if w == "STORE" else w.replace("FOLDER", folder) for w in words]
+            given = [w.replace(_STORE, str(self.path)).replace(_FOLDER, folder) for w in words]
             try:
                 result = asked(given)
             except Exception as error:
-                return _answer(error=text_of(error).replace(f"{folder}/", ""), busy=_busy(error))
+                said = text_of(error).replace(f"{folder}/", "")
+                return _answer(error=said, busy=isinstance(error, StoreBusyError))
         return _answer(result)
 
     def _page(self, template: str, **values: Any) -> Response:
@@ -218,20 +235,18 @@ class Desk:
         except EXPECTED as error:
             return self._page("done.html", answer=_answer(error=text_of(error)))
 
-    def _reading(self, page: Callable[[], Response]) -> Callable[[Request], Response]:
-        """A page that takes nothing."""
-        return lambda request: self._safely(page)  # noqa: ARG005
-
     def _form(self, page: Callable[[dict[str, Any]], Response]) -> Callable[[Request], Any]:
         """A page that takes a form of the desk."""
-        from starlette.concurrency import run_in_threadpool
 
         async def answered(request: Request) -> Response:
             async with request.form(max_files=1, max_part_size=2**20) as form:
                 if not self._guard.is_ours(form):
                     return PlainTextResponse("This is no form of the desk.", 403)
-                texts = {n: text for n, text in form.items() if isinstance(text, str)}
-                given: dict[str, Any] = dict(texts)
+                given: dict[str, Any] = {
+                    name: text.replace("\0", "")
+                    for name, text in form.items()
+                    if isinstance(text, str)
+                }
                 sent = form.get("file")
                 if sent is not None and not isinstance(sent, str) and sent.filename:
                     given["file"] = (sent.filename, await sent.read())
@@ -246,12 +261,12 @@ def asked(words: Sequence[str]) -> Result:
     rest = list(words)
     while isinstance(command, click.Group):
         command = command.commands[rest.pop(0)]
-    with command.make_context(str(command.name), rest) as context:
+    assert isinstance(command, Command)
+    with command.make_context(command.name, rest) as context:
         for name in ("as_json", "debug"):
             context.params.pop(name)
         context.meta["as_json"] = True
-        found: Result = command.result(context)  # type: ignore[attr-defined]
-        return found
+        return command.result(context)
 
 
 def _answer(
@@ -275,10 +290,6 @@ def _shorten(kept: dict[str, Any]) -> None:
         kept.pop(next(iter(kept)))
 
 
-def _busy(error: Exception) -> bool:
-    return isinstance(error, StoreBusyError)
-
-
 def _with(words: Sequence[str], *options: str) -> list[str]:
     """A command with options, which come before what follows ``--``."""
     end = words.index("--") if "--" in words else len(words)
@@ -293,20 +304,3 @@ def _lines(ids: str) -> bytes:
 def _name() -> str:
     """A name for a request that has none, so that a second click does nothing."""
     return f"desk {secrets.token_hex(6)}"
-
-
-def _receipt_of(path: Path) -> Callable[[Request], Response]:
-    def answered(request: Request) -> Response:
-        number, form = request.path_params["number"], request.query_params.get("as", "en")
-        try:
-            receipt = Store(path).receipt(number)
-        except LookupError as error:
-            return PlainTextResponse(clean(error), 404)
-        if form in LANGUAGES:
-            return HTMLResponse(receipt.to_html(form))
-        name = f'attachment; filename="receipt-{number}.json"'
-        return Response(
-            receipt.to_json(), 200, {"Content-Disposition": name}, media_type="application/json"
-        )
-
-    return answered
