@@ -268,12 +268,21 @@ def test_what_is_refused_is_refused_by_every_interface(at, name):
     for options in ({}, {"dry_run": True}):
         with pytest.raises(ValueError, match="Nothing was changed") as error:
             change.made(store, **options)
+        assert str(error.value).count("othing was changed") == 1
     for options in ([], ["--dry-run"]):
         shown = command(store, change, *options)
         assert shown.exit_code == 2
         told = json.loads(shown.stdout)["error"]
         assert told.startswith(str(error.value)[:60]), told
     assert contents(store) == before
+
+
+def test_an_error_that_knows_of_no_store_says_it_too(at):
+    store = at(CHANGES["learn"])
+    for wrong in (np.zeros((2, 3)), [["a", "b"]] * 2):
+        with pytest.raises(ValueError, match=r"Nothing was changed\.$"):
+            store.learn(wrong, ["ill", "well"])
+    assert len(store.history()) == 2
 
 
 def test_the_next_change_starts_from_what_is_there(at):

@@ -22,7 +22,7 @@ from traceless.store.lock import check_system
 from traceless.store.opening import create
 from traceless.store.row_digests import RowHasher
 from traceless.store.row_table import lanes_text, no_lanes
-from traceless.store.suppression import check_period
+from traceless.store.suppression import expiry
 
 VERSION = 1
 
@@ -39,7 +39,8 @@ def create_store(
     """Create the folder of a new store."""
     check_system()
     check_text(json.dumps(dict(about or {}), ensure_ascii=False), "about")
-    check_period(suppress)
+    if suppress is not None:
+        expiry(suppress)  # raises unless it is a period
     key, inside = keys.chosen(signing_key)
     estimator = _checked(estimator)
     secret = os.urandom(SECRET_BYTES) if secret is None else secret

@@ -63,7 +63,7 @@ class Suppression:
 
     def add(self, names: Iterable[bytes], period: str) -> None:
         """Put names on the list for a period."""
-        both = _today().toordinal(), _expiry(period).toordinal()
+        both = _today().toordinal(), expiry(period).toordinal()
         self._days |= {self._digest(name): both for name in names}
 
     def write(self, path: Path, like: container.Permissions) -> str:
@@ -86,23 +86,18 @@ class Suppression:
         return str(blake3(self._key).update(name).hexdigest(SIZE))
 
 
-def check_period(period: Any) -> None:
-    """Raise unless this is a period for a list: "24 months", "never", or None for no list."""
-    if period is not None and period != "never":
-        if not isinstance(period, str) or not _PERIOD.fullmatch(period):
-            raise ValueError(
-                'suppress must be a number of months such as "24 months", "never" (they stay on '
-                f"the list for ever), or None for no list; got {period!r}."
-            )
-        _expiry(period)
-
-
-def _expiry(period: str) -> date:
+def expiry(period: Any) -> date:
+    """When what is put on a list today expires: after "24 months", say, or "never"."""
     if period == "never":
         return date.max
-    found = _PERIOD.fullmatch(period)
+    found = _PERIOD.fullmatch(period) if isinstance(period, str) else None
+    if found is None:
+        raise ValueError(
+            'suppress must be a number of months such as "24 months", "never" (they stay on the '
+            f"list for ever), or None for no list; got {period!r}."
+        )
     today = _today()
-    years, month = divmod(today.month - 1 + int(found[1] if found else 0), 12)
+    years, month = divmod(today.month - 1 + int(found[1]), 12)
     return date(today.year + years, month + 1, min(today.day, 28))
 
 
