@@ -135,6 +135,20 @@ def test_files_that_are_not_there(tmp_path, table):
         scan(3, "y")
 
 
+@pytest.mark.parametrize("path", ["", "*", "**/*.parquet"])
+def test_what_is_no_file_is_not_left_out_silently(path, tmp_path, table):
+    pq.write_table(table, tmp_path / "t.parquet")
+    (tmp_path / "_pipe").symlink_to(tmp_path / "gone")
+    assert len(scan(tmp_path / path, "y").partitions) == 1
+    (tmp_path / "k=1").mkdir()
+    lost = [tmp_path / "s.parquet", tmp_path / "k=1" / "s.parquet"]
+    for place in lost[: 1 if path == "*" else 2]:
+        place.symlink_to(tmp_path / "gone")
+        with pytest.raises(ValueError, match=r"s\.parquet is no file: it is a link to nothing"):
+            scan(tmp_path / path, "y")
+        place.unlink()
+
+
 def test_kinds(tmp_path, table):
     (tmp_path / "t.csv").write_text("1,2")
     pq.write_table(table, tmp_path / "t.parquet")

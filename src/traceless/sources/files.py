@@ -82,6 +82,15 @@ class File:
             return False
         return any(one.is_file and fnmatchcase(one.base_name, pattern) for one in there)
 
+    def neither(self, there: list[Any]) -> Iterator[str]:
+        """What is in this folder of this machine and no file: pipes, links to nothing."""
+        from pyarrow import fs
+
+        folders = [one.path for one in there if one.type == fs.FileType.Directory]
+        for folder in [str(self), *folders] if self.is_here and self.has_folder("") else ():
+            with os.scandir(folder) as entries:
+                yield from [one.path for one in entries if not (one.is_file() or one.is_dir())]
+
     def open(self) -> Any:
         """Open it to read its bytes, at any place."""
         return self.filesystem.open_input_file(str(self))
@@ -201,11 +210,18 @@ def _expanded(place: File, said: Any) -> list[File]:
         pieces = re.split(r"(\*\*/?|\*|\?|\[[^]]+\])", base.lstrip("/"))
         matches = re.compile("".join(map(_translated, pieces))).fullmatch
     deep = wild is None or "/" in base[wild.start() :] or "**" in base
-    names = sorted(one.path for one in folder.inside(deep) if one.is_file)
+    there = folder.inside(deep)
+    names = sorted(one.path for one in there if one.is_file)
     rooted = any(name.startswith("/") for name in names)  # in memory all are, however asked for
     named = len(PurePosixPath(str(folder).strip("/")).parts) + rooted
-    files = [place.at(name) for name in names if matches(name.lstrip("/"))]
-    files = [file for file in files if not any(map(hidden, file.path.parts[named:]))]
+
+    def is_meant(name: str) -> bool:
+        below = PurePosixPath(name).parts[named:]
+        return bool(matches(name.lstrip("/"))) and not any(map(hidden, below))
+
+    if lost := next(filter(is_meant, folder.neither(there)), None):
+        raise ValueError(f"{lost} is no file: it is a link to nothing, a pipe or a device.")
+    files = [place.at(name) for name in filter(is_meant, names)]
     if not files:
         what = "No file matches the pattern" if wild else "There is no file"
         what = "There are no files to scan in the folder" if is_folder else what
