@@ -12,6 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
+from pyarrow.dataset import dataset
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
@@ -28,6 +30,7 @@ from traceless import (
     Store,
     from_batches,
     load,
+    on_device,
     scan,
 )
 from traceless.exceptions import MismatchError, RangeError, TableError
@@ -144,7 +147,9 @@ def test_files_and_stores_have_it(form, tmp_path):
     path = str(tmp_path / f"t.{form}")
     if form == "parquet":
         pq.write_table(ARROW.append_column("y", [Y]), path, row_group_size=11)
-        assert LSSVC(TABLE).fit(scan(path, "y", columns=TABLE)).digest() == DIGEST
+        source = scan(path, "y", columns=TABLE)
+        assert LSSVC(TABLE).fit(source).digest() == DIGEST
+        assert on_device(source, "cpu").table is TABLE
     elif form == "csv":
         PANDAS.assign(y=Y).to_csv(path, index=False)
     else:
@@ -163,10 +168,13 @@ def test_files_and_stores_have_it(form, tmp_path):
     assert store.model().digest() == wanted.forget(PANDAS[:30], Y[:30]).digest()
 
 
-def test_streams_and_dask_have_it():
+def test_streams_and_dask_have_it(tmp_path):
     import dask.dataframe as dd
 
     named = ARROW.append_column("y", [Y])
+    feather.write_feather(named, str(tmp_path / "t.arrow"), chunksize=7)
+    stored = dataset(tmp_path / "t.arrow", format="arrow")
+    assert LSSVC(TABLE).fit(from_batches(stored, "y", columns=TABLE)).digest() == DIGEST
     parts = [named[:9], named[9:50].to_pandas(), pl.DataFrame(named[50:])]
     assert LSSVC(TABLE).fit(from_batches(parts, "y", columns=TABLE)).digest() == DIGEST
     frame = dd.from_pandas(named.to_pandas(), npartitions=3)

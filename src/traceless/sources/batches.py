@@ -10,7 +10,7 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -52,6 +52,13 @@ class Source(ABC):
     table_version: int | None = None
     table: Any = None
     name: str | None = None
+
+    def _like(self, other: Source) -> Self:
+        """Take over all that is known of the columns of another source."""
+        self.n_features, self.feature_names = other.n_features, other.feature_names
+        self.n_targets, self.table = other.n_targets, other.table
+        self.table_version, self.name = other.table_version, other.name
+        return self
 
     @abstractmethod
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:

@@ -40,7 +40,7 @@ def on_device(rows: Any, device: Any = "cuda") -> Any:
     >>> head = LSSVC().fit(on_device(X), y)  # doctest: +SKIP
     """
     if isinstance(rows, Source):
-        return DeviceSource(rows, device)
+        return DeviceSource(rows, device)._like(rows)
     return sent_rows(rows, device)
 
 
@@ -49,9 +49,6 @@ class DeviceSource(Source):
 
     def __init__(self, source: Source, device: Any) -> None:
         self._source, self._device = source, device
-        self.n_features, self.feature_names = source.n_features, source.feature_names
-        self.n_targets, self.name = source.n_targets, source.name
-        self.table_version = source.table_version
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
         """The knowledge of all rows, computed on the device."""

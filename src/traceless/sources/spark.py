@@ -114,10 +114,7 @@ def partitions_on_spark(source: Source, partitions: Sequence[Partition], spark: 
             yield from all_batches(groups[number])
 
     no_rows = np.empty((0, source.n_features)), np.empty(0), None
-    found = SparkSource(numbers, rows, no_rows, source.feature_names)
-    found.n_targets, found.name, found.table = source.n_targets, source.name, source.table
-    found.table_version = source.table_version
-    return found
+    return SparkSource(numbers, rows, no_rows, None)._like(source)
 
 
 class SparkSource(Source):
