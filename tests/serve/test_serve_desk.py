@@ -3,6 +3,7 @@
 import re
 import tempfile
 
+import pyarrow.csv
 import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
@@ -179,6 +180,18 @@ def test_names_from_anywhere_are_only_text(desk, clerk):
         assert "<script" not in page
         assert "\u202e" not in page
         assert "&lt;script&gt;" in page
+
+
+def test_the_version_of_a_table_that_is_followed(desk, clerk, tmp_path):
+    deltalake = pytest.importorskip("deltalake")
+    assert "follows" not in clerk.get("/history")
+    deltalake.write_deltalake(
+        tmp_path / "visits", pyarrow.csv.read_csv(desk.path.parent / "all.csv")
+    )
+    Store(desk.path).follow(tmp_path / "visits", again=True)
+    page = clerk.get("/history")
+    assert "is at its version 0" in page
+    assert "visits" in page
 
 
 def test_a_store_that_is_damaged_is_said_to_be(desk, clerk):

@@ -37,7 +37,8 @@ import numpy as np
 
 from traceless import LSSVC, Knowledge
 from traceless.exceptions import RevealingWarning
-from traceless.features import Linear
+from traceless.features import Linear, Number, Table
+from traceless.sources import Schema
 from traceless.store import Store
 
 HERE = Path(__file__).parent
@@ -47,6 +48,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
 Y = np.where(X[:, 0] > 0, "yes", "no")
 IDS = np.arange(300) // 3
+SCHEMA = Schema(Table([Number(name) for name in "abc"]), ["y"], id="id")
 
 # as in shim.c: what happens at a call
 COUNT, KILL_BEFORE, KILL_AFTER, KILL_WITHIN, FAIL_ONCE, FAIL_FROM_THEN_ON, CUT_SHORT = range(7)
@@ -76,6 +78,13 @@ def some_forgotten(path):
     Store(path).forget(X[:60], Y[:60])
 
 
+def some_rows_and_a_table(path):
+    some_rows(path)
+    rows = zip(X[60:].tolist(), Y[60:], IDS[60:], strict=True)
+    text = "\n".join(["a,b,c,y,id", *(f"{a!r},{b!r},{c!r},{y},{i}" for (a, b, c), y, i in rows)])
+    path.with_name("now.csv").write_text(text)
+
+
 class Change(NamedTuple):
     """A change: the store before, what is done to it, and whether it may come again by its key."""
 
@@ -95,6 +104,10 @@ CHANGES = {
     "forget": Change(some_rows, lambda at: Store(at).forget(*rows(0, 60), key="k")),
     "relabel": Change(some_rows, lambda at: Store(at).relabel(*rows(0, 60), Y[60:120], key="k")),
     "merge": Change(some_rows, lambda at: Store(at).merge(MERGED, key="k")),
+    "follow": Change(
+        some_rows_and_a_table,
+        lambda at: Store(at).follow(at.with_name("now.csv"), schema=SCHEMA),
+    ),
     "undo": Change(some_rows, lambda at: Store(at).undo(*rows(160, 200), key="k")),
     "queue": Change(some_rows, lambda at: Store(at).forget(*rows(0, 5), batch=True, key="k")),
     "queue full": Change(
