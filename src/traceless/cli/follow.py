@@ -71,8 +71,8 @@ def _told(receipts: list[Receipt], tried: bool) -> Result:
         [r.sequence, r.followed and r.followed.version, r.added, r.removed, r.held, r.digest_after]
         for r in receipts
     ]
-    headings = ["change", "version", "learned", "forgotten", "held", "digest"]
-    shown: list[Any] = [Grid(rows, headings)] if rows else ["There is nothing new."]
-    said = ["This was a trial: nothing was changed, and no receipt was signed."] * tried
+    grid = Grid(rows, ["change", "version", "learned", "forgotten", "held", "digest"])
+    shown: list[Any] = [grid if rows else "There is nothing new."]
+    shown += ["This was a trial: nothing was changed, and no receipt was signed."] * tried
     data = {"receipts": [receipt.as_dict() for receipt in receipts], "dry_run": tried}
-    return Result(data, [*shown, *said])
+    return Result(data, shown)

@@ -14,10 +14,11 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from traceless.exceptions import TableError
 from traceless.sources.files import reading
-from traceless.sources.layouts import DELTA, is_delta
+from traceless.sources.layouts import DELTA, VersionGoneError, is_delta, open_delta
 from traceless.sources.reader import Files
 from traceless.sources.schema import Schema
 
@@ -25,10 +26,6 @@ Batches = Callable[[], Iterator[Any]]  # (X, y, weight, ids), as `Files.rows` ha
 _ADDED, _REMOVED = ("insert", "update_postimage"), ("delete", "update_preimage")
 _KIND = "_change_type"  # the column of a feed
 _SQLITE = b"SQLite format 3\0"
-
-
-class VersionGoneError(TableError):
-    """The files or the log of a version are no longer there."""
 
 
 class FollowedTable:
@@ -127,7 +124,8 @@ class DeltaVersions(FollowedTable):
 
         table = self._table(last)
         declared = {*self._schema.names, self._schema.id}  # another column may be of any type
-        columns = [field.name for field in table.schema().fields if field.name in declared]
+        every = [field.name for field in table.schema().fields]
+        columns = [name for name in every if normalize("NFC", name) in declared]
 
         def batches() -> Iterator[Any]:
             feed = table.load_cdf(first, last, columns=[*columns, _KIND])
@@ -159,14 +157,8 @@ class DeltaVersions(FollowedTable):
 
     def _table(self, version: int | None) -> Any:
         """The table at a version; None is the latest. Each is opened once."""
-        with reading(self.where):
-            from deltalake import DeltaTable
-            from deltalake.exceptions import DeltaError
         if version not in self._tables:
-            try:
-                table = DeltaTable(self.where, version=version)
-            except (DeltaError, ValueError) as error:
-                raise VersionGoneError(f"{self.where} has no version {version}: {error}") from error
+            table = open_delta(self.where, version)
             self._tables[version] = self._tables[table.version()] = table
         return self._tables[version]
 

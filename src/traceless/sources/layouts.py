@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from traceless.exceptions import TableError
+
 if TYPE_CHECKING:
     from traceless.sources.files import File
 
@@ -23,6 +25,10 @@ DELTA = "_delta_log"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _WHOLE = re.compile(r"-?[0-9]{1,18}").fullmatch  # Python would also read 1_000, and others' digits
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?").fullmatch
+
+
+class VersionGoneError(TableError):
+    """A version of a table, or its files, are not there."""
 
 
 def is_delta(path: Any) -> bool:
@@ -38,12 +44,11 @@ def hidden(name: str) -> bool:
     return name.startswith((".", "_")) and "=" not in name
 
 
-def delta_files(folder: File, version: int | None) -> tuple[list[File], list[Constants], int, str]:
-    """The files of a version of a Delta table, what their folders say, and its number and name."""
+def open_delta(folder: Any, version: int | None) -> Any:
+    """A version of a Delta table, or its latest, as a DeltaTable."""
     try:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
-        from pyarrow.dataset import get_partition_keys
     except ImportError as error:
         raise ImportError(
             f"{folder} is a Delta table, whose log says which of its files are meant. Reading it "
@@ -53,7 +58,7 @@ def delta_files(folder: File, version: int | None) -> tuple[list[File], list[Con
         table = DeltaTable(str(folder), version=version)
     except (DeltaError, ValueError) as error:
         said = str(error).splitlines()[0]
-        raise ValueError(f"The Delta table {folder} cannot be read: {said}.") from error
+        raise VersionGoneError(f"The Delta table {folder} cannot be read: {said}.") from error
     needed = table.protocol()
     unknown = {"deletionVectors", "columnMapping"}.intersection(needed.reader_features or ())
     if unknown or needed.min_reader_version == 2:
@@ -62,6 +67,14 @@ def delta_files(folder: File, version: int | None) -> tuple[list[File], list[Con
             "files have rows that are deleted, or columns under other names. Let Spark read it and "
             "pass it with from_spark, or write it anew without these."
         )
+    return table
+
+
+def delta_files(folder: File, version: int | None) -> tuple[list[File], list[Constants], int, str]:
+    """The files of a version of a Delta table, what their folders say, and its number and name."""
+    table = open_delta(folder, version)
+    from pyarrow.dataset import get_partition_keys
+
     parts = list(table.to_pyarrow_dataset().get_fragments())
     if not parts:
         raise ValueError(

@@ -395,7 +395,8 @@ class Store(StoreReader):
         StoreError
             If it is another table than before, or its history was rewritten or set back.
         """
-        from traceless.sources.followed import VersionGoneError, followed_table
+        from traceless.sources.followed import followed_table
+        from traceless.sources.layouts import VersionGoneError
         from traceless.sources.schema import Schema
 
         if schema is None:
