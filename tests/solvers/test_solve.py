@@ -25,7 +25,7 @@ from traceless.features import Linear
 from traceless.solvers import solve as module
 from traceless.solvers.centring import whole_means
 from traceless.solvers.ridge import Ridge, ridge_in_steps
-from traceless.solvers.solve import solve, weighted
+from traceless.solvers.solve import System, solve, weighted
 
 
 @st.composite
@@ -306,3 +306,20 @@ def test_numbers_beyond_int64_with_any_penalty(penalty, rng):
     F = whole(rng.integers(-(2**45), 2**45, size=(9, 3))) + 2**48
     table = F, whole(rng.integers(-5, 5, size=(9, 2))), rng.integers(1, 3, 9), 2.0**40
     assert_exact(table, penalty)
+
+
+@pytest.mark.parametrize("bits", [10, 40])
+def test_a_residual_is_rounded_once(rng, bits):
+    """Where float64 would have no digit left: of the float64 nearest to the solution."""
+    F = rng.integers(-(2**bits) // 2, 2**bits // 2, size=(40, 5)).astype(object)
+    F[:, -1] = 1
+    S, Q, m = F.T @ F, F.T @ rng.integers(-9, 9, size=(40, 2)).astype(object), 3 * np.arange(5)
+    m[-1] = 0
+    ridge = Ridge(np.array([0.75, 1.0, 2.0**20, 3.0, 0.0]))
+    Z = solve(S, ridge, Q, m)
+    rounded, R = System(S, ridge, m).residual(Q, Z)
+    assert np.abs(rounded - Z).max() <= 2.0**-58 * np.abs(Z).max()
+    moved, exactly = F - m, np.vectorize(Fraction, otypes=[object])
+    A = exactly(moved.T @ moved) + np.diag(exactly(ridge.near))
+    whole = exactly(Q - m[:, None] * Q[-1]) - A @ exactly(rounded)
+    assert (whole.astype(np.float64) == R).all()
