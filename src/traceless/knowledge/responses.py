@@ -112,7 +112,15 @@ class Targets(Responses):
 
     def __init__(self, y: Any, weights: Floats | None, resolution: float) -> None:
         check_numbers(y, "y")
-        self._codes = _target_codes(np.asarray(y, dtype=np.float64), resolution)
+        step, y = grid_step(resolution, "target_resolution"), np.asarray(y, dtype=np.float64)
+        self._codes = np.rint((y[:, None] if y.ndim == 1 else y) / step)
+        bound = energy(self._codes)  # which is mostly enough
+        if not bound <= LARGEST and not peak(self._codes) <= LARGEST:
+            raise RangeError(
+                f"A target is not finite or is beyond {LARGEST * step:.6g}, which is as "
+                f"far as the grid of {step:g} is exact. Scale the targets, or give a coarser "
+                "target_resolution."
+            )
         n = len(self._codes) if weights is None else int(np.count_nonzero(weights))
         self.names, self.counts = tuple(range(self._codes.shape[1])), (n,)
 
@@ -209,15 +217,13 @@ def label_of(value: Any) -> Label:
         return value
     if isinstance(value, int):
         return int(value)  # not a subclass, here and below: a label is known by its type
-    if isinstance(value, str | bytes) and value[-1:] in ("\0", b"\0"):
-        raise ValueError(
-            f"The class label {value!r} ends with NUL, which NumPy drops: it would be the same as "
-            "one without. Rename it."
-        )
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, bytes):
-        return bytes(value)
+    if isinstance(value, str | bytes):
+        if value[-1:] in ("\0", b"\0"):
+            raise ValueError(
+                f"The class label {value!r} ends with NUL, which NumPy drops: it would be the same "
+                "as one without. Rename it."
+            )
+        return str.__str__(value) if isinstance(value, str) else bytes(value)
     raise ValueError(
         "Unknown label type: class labels must be integers, strings or booleans, got "
         f"{value!r}. For real targets use a regressor."
@@ -282,15 +288,3 @@ def in_both(
     places = dict(zip(theirs, range(len(theirs)), strict=True))
     old = [k for k, name in enumerate(ours) if name in places]
     return np.array(old, dtype=np.intp), np.array([places[ours[k]] for k in old], dtype=np.intp)
-
-
-def _target_codes(y: Floats, resolution: float) -> Floats:
-    step = grid_step(resolution, "target_resolution")
-    codes = np.rint((y[:, None] if y.ndim == 1 else y) / step)
-    if not energy(codes) <= LARGEST and not peak(codes) <= LARGEST:  # the first is mostly enough
-        raise RangeError(
-            f"A target is not finite or is beyond {LARGEST * step:.6g}, which is as "
-            f"far as the grid of {step:g} is exact. Scale the targets, or give a coarser "
-            "target_resolution."
-        )
-    return codes

@@ -100,6 +100,14 @@ class Recipe:
         """The knowledge of rows in memory, gathered in chunks."""
         return self._known(Gathering(self, rows))
 
+    def _known(self, gathering: Gathering) -> Knowledge:
+        said = dict(self.specification)
+        total = _read_only(gathering.sums(self.classwise))
+        responses, prints = gathering.responses, gathering.fingerprint
+        lanes = None if prints is None else prints.lanes
+        counted = responses.names, responses.counts, total, gathering.bits, lanes
+        return Knowledge(said, self.task, *counted)._canonical()
+
     def changed(self, known: Knowledge, rows: Rows, sign: int) -> Knowledge:
         """Some knowledge with rows in memory added to it (sign 1), or taken out of it (-1)."""
         gathering, join = Gathering(self, rows), operator.add if sign > 0 else operator.sub
@@ -120,16 +128,9 @@ class Recipe:
                 counts[places if several else ...] += sign * np.array(ours.counts)
                 if lanes is not None and prints is not None:
                     lanes = _read_only(join(lanes, prints.lanes))
-                held, rows_held = _read_only(total), tuple(counts.tolist())
-                return replace(known, counts=rows_held, total=held, fingerprint=lanes)._canonical()
+                held = tuple(counts.tolist()), _read_only(total), known.weight_bits, lanes
+                return Knowledge(known.specification, self.task, names, *held)._canonical()
         return cast("Knowledge", join(known, self._known(gathering)))
-
-    def _known(self, gathering: Gathering) -> Knowledge:
-        responses, prints = gathering.responses, gathering.fingerprint
-        total = _read_only(gathering.sums(self.classwise))
-        lanes = None if prints is None else prints.lanes
-        counted = responses.names, responses.counts, total, gathering.bits, lanes
-        return Knowledge(dict(self.specification), self.task, *counted)._canonical()
 
 
 @dataclass(frozen=True, eq=False)

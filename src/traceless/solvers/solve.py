@@ -50,7 +50,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dpftrf, dpftrs, dpotrf, dpotrs
 
 from traceless.arithmetic.core import core
-from traceless.arithmetic.integers import Floats, Integers, Wide, as_limbs, nearest, wide
+from traceless.arithmetic.integers import Floats, Integers, Wide, nearest, wide
 from traceless.arithmetic.plain import Limbs, integers, limbs, put
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
@@ -416,10 +416,10 @@ class _Twofold:
 
 def _limbs(S: Any) -> Limbs:
     """A matrix of integers in limbs, whose rows have no gaps."""
-    if isinstance(S, Wide) or S.dtype == np.int64:
-        S = as_limbs(S)
-    elif S.dtype == object:
-        S = limbs(S)
+    if isinstance(S, Wide):
+        S = S.limbs
+    else:
+        S = limbs(S) if S.dtype == object else S.view(np.uint64)[None]
     return S if S.strides[-1] == S.itemsize else np.ascontiguousarray(S)
 
 
