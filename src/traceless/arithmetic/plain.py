@@ -115,11 +115,8 @@ def place(P: Any, rows: Any, up: Any, columns: Any, across: Any, half: bool, sum
 
 def sparse_gram(starts: Any, columns: Any, codes: Any, w: Any, sums: Limbs) -> None:
     """Add w z_i z_j of sparse rows to sums, i ≥ j."""
-    total, Z = integers(sums), _whole(codes, None)
-    for n, (first, last) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
-        c, z = columns[first:last], Z[first:last]
-        total[np.ix_(c, c)] += np.outer(z if w is None else z * int(w[n]), z)
-    put(sums, np.tril(total) + np.triu(integers(sums), 1))
+    Z = csr_matrix((codes, columns, starts), shape=(len(starts) - 1, sums.shape[1])).toarray()
+    put(sums, integers(sums) + np.tril(_whole(Z, w).T @ _whole(Z, None)))
 
 
 def add_rows(Z: Any, w: Any, group: Any, sums: NDArray[np.int64]) -> bool:

@@ -52,9 +52,9 @@ class Gathering:
 
     def __init__(self, recipe: Recipe, rows: tuple[Any, Any, Any]) -> None:
         X, y, weights = rows
-        if recipe.device is not None:
-            X = sent_rows(X, recipe.device)
-            y = labels_there(X, y) if recipe.task == "classification" else y
+        X = X if recipe.device is None else sent_rows(X, recipe.device)
+        if type(X) is not np.ndarray and recipe.task == "classification":
+            y = labels_there(X, y)
         self.phi, self.verbose, n = recipe.phi, recipe.verbose, X.shape[0]
         self.weights = None if weights is None else rounded_weights(weights, n)
         self.responses = responses_of(y, self.weights, recipe.task, recipe.target_resolution)
@@ -124,13 +124,8 @@ class Gathering:
         group : int array, optional
             To which of several sums each of these rows is added.
         """
-        values, J, width, heavy = (
-            dense_rows(self.X, rows),
-            len(self.phi.steps),
-            total.shape[-1],
-            None,
-        )
-        n, responses = len(values), cast("Any", self.responses)
+        values, responses, heavy = dense_rows(self.X, rows), cast("Any", self.responses), None
+        n, J, width = len(values), len(self.phi.steps), total.shape[-1]
         Z = np.zeros((n, width))
         if group is None and total.ndim == 3:
             Z[:, J], group = 1.0, places[responses.numbers]
