@@ -418,8 +418,10 @@ def _limbs(S: Any) -> Limbs:
     """A matrix of integers in limbs, whose rows have no gaps."""
     if isinstance(S, Wide):
         S = S.limbs
-    else:
-        S = limbs(S) if S.dtype == object else S.view(np.uint64)[None]
+    elif S.dtype == np.int64:
+        S = S.view(np.uint64)[None]
+    elif S.dtype == object:
+        S = limbs(S)
     return S if S.strides[-1] == S.itemsize else np.ascontiguousarray(S)
 
 
