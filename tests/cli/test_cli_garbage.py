@@ -17,7 +17,7 @@ def state(folder):
 @given(
     data=st.binary(max_size=300),
     kind=st.sampled_from(FORMATS),
-    name=st.sampled_from(["learn", "forget", "score", "predict"]),
+    name=st.sampled_from(["learn", "forget", "predict"]),
     start=st.sampled_from(
         [b"", b"id,age,income,color,bought\n", b"PAR1", b"ARROW1\0\0", b"PK\x03\x04"]
     ),
