@@ -35,13 +35,13 @@ void Path::descend(double gap, int64_t most) {
   };
   std::vector<int> some;
   const auto errors = [&] {
-    std::vector<int> support;
-    coefficients.clear();
-    for (int i = 0; i < n; ++i)
-      if (c[i] != 0) support.push_back(i), coefficients.push_back(c[i]);
-    f.assign(gram.n, 0.0);
-    sum(support, coefficients, f);
-    for (int i = 0; i < n; ++i) e[i] = s.points[i].level - f[rows[i]];
+    for (int i = 0; i < n; ++i) {
+      Point &p = s.points[i];
+      p.alpha = std::fabs(c[i]);
+      p.side = c[i] == 0 ? INSIDE : p.alpha < p.bound ? MARGIN : OUTSIDE;
+    }
+    compute_g();
+    for (int i = 0; i < n; ++i) e[i] = s.points[i].level - s.points[i].f;
   };
   for (int round = 0; round < 5; ++round) {  // after each, e is computed from scratch, of all points
     errors();
@@ -92,14 +92,8 @@ void Path::descend(double gap, int64_t most) {
     if (c[i] > low[i]) above = std::min(above, e[i]);
   }
   s.b = middle(below, above);
-  for (int i = 0; i < n; ++i) {
-    Point &p = s.points[i];
-    p.alpha = std::fabs(c[i]);
-    p.f = f[p.row];
-    p.g = p.y * (p.f + s.b - p.level);
-    p.side = c[i] == 0 ? INSIDE : p.alpha < p.bound ? MARGIN : OUTSIDE;
-  }
+  for (auto &p : s.points) p.g = p.y * (p.f + s.b - p.level);
   s.members.clear();
   s.factor.k = 0;
-  s.factored = false;
+  s.factored = s.exact = false;
 }

@@ -77,14 +77,18 @@ void Path::add(int first) {
 
 // Solves for the points, from whatever their α is now.
 void Path::fit() {
-  double largest = 0;
-  for (auto &p : s.points) p.bound = p.final, p.rate = 0, p.side = INSIDE, largest = std::max(largest, p.bound);
+  for (auto &p : s.points) {
+    p.bound = p.final, p.rate = 0;
+    if (p.side == LEAVING) p.alpha = 0;
+  }
+  carry_bounds();
   s.members.clear(), s.factor.k = 0, s.factored = true;
+  drop_leaving();
   if (one_sided(s.points, s.total)) {  // f is the class there is
     s.b = s.points.empty() ? 0.0 : s.points[0].level;
-    for (auto &p : s.points) p.alpha = p.g = 0;
+    for (auto &p : s.points) p.alpha = p.g = 0, p.side = INSIDE;
     carry_bounds();
-    s.residual = 0;
+    s.residual = 0, s.exact = false;
     return;
   }
   descend(NEAR, PAIRS * int64_t(s.points.size()));
@@ -420,34 +424,29 @@ Solution changed(Gram &gram, Solution s, const std::vector<int> &gone, const std
   s.total = total;
   const bool anew = s.points.empty() || one_sided(s.points, total_before) || one_sided(after, total) ||
                     better_refitted(gram, s, gone.size() + n_new);
+  const bool scratch = anew && 4 * (gone.size() + n_new) > n;  // sums over points at their bounds too
   bool anywhere = !s.factored;
-  if (anew) {
-    std::vector<Point> points = after;
-    for (size_t i = 0, at = 0; i < n; ++i)
-      if (!leaves[i]) points[at++].alpha = s.points[i].alpha;
-    s.points.swap(points);
-  } else {
-    s.points.insert(s.points.end(), after.end() - n_new, after.end());
-  }
+  s.points.insert(s.points.end(), after.end() - n_new, after.end());
   Path path(gram, s, seed);
   path.prepare();
+  size_t at = 0;
+  for (size_t i = 0; i < s.points.size(); ++i) {
+    Point &p = s.points[i];
+    if (scratch) p.bounds = {}, p.carried = 0;
+    if (i < n && leaves[i]) {
+      path.remove(i);
+      continue;
+    }
+    anywhere |= p.level != after[at].level;
+    p.level = after[at].level;
+    p.final = after[at++].final;
+    if (p.side == INSIDE || (p.side == MARGIN && p.final >= p.bound)) p.bound = p.final;
+    p.rate = p.final - p.bound;
+  }
+  if (!scratch) path.add(n);
   if (anew) {
     path.fit();
   } else {
-    size_t at = 0;
-    for (size_t i = 0; i < n; ++i) {
-      Point &p = s.points[i];
-      if (leaves[i]) {
-        path.remove(i);
-        continue;
-      }
-      anywhere |= p.level != after[at].level;
-      p.level = after[at].level;
-      p.final = after[at++].final;
-      if (p.side == INSIDE || (p.side == MARGIN && p.final >= p.bound)) p.bound = p.final;
-      p.rate = p.final - p.bound;
-    }
-    path.add(n);
     if (anywhere) path.start_anywhere(0);
     else path.start();
     path.solve();

@@ -51,7 +51,7 @@ class Groups {
  private:
   double dual_noise(const Candidate &s) const { return ROUNDED * EPS * sum(s.alpha) * largest * largest; }
   Values combined(const Some &of, const Values &c);
-  Values between(int i, const Some &others, const Some &order = {});
+  Values between(int i, const Some &others);
   std::vector<Twofold> at_bounds(const Values &c);
   Values weights(const Values &c) const;
   Some support(const Values &c) const;
@@ -144,14 +144,12 @@ Values Groups::combined(const Some &of, const Values &c) {
 }
 
 // Kernel values of a group with others, the same bits whatever was computed before.
-// Lines are read in the order of memory where the places of the others are given in that order.
-Values Groups::between(int i, const Some &others, const Some &order) {
+Values Groups::between(int i, const Some &others) {
   Values out(others.size());
   if (exact.is_none()) {
     gram.hold();
     const double *line = gram.line(slot[i], runs);
-    for (int j : order) out[j] = line[slot[others[j]]];
-    for (size_t j = 0; j < others.size() && order.empty(); ++j) out[j] = line[slot[others[j]]];
+    for (size_t j = 0; j < others.size(); ++j) out[j] = line[slot[others[j]]];
     return out;
   }
   nb::gil_scoped_acquire gil;
@@ -251,17 +249,18 @@ bool Groups::solve(const std::vector<signed char> &sides, Candidate &s) {
     return true;
   }
   const int64_t k = E.size();
-  std::vector<Twofold> f;
-  if (X.empty() && exact.is_none()) f = at_bounds(s.c);
-  Values f_E, own(k * k);
-  if (!X.empty()) f_E = products(E, weights(s.c));
+  std::vector<Twofold> f;  // that of groups at their bounds
+  Values w_f;
+  if (!X.empty()) w_f = products(E, weights(s.c));
+  else if (exact.is_none()) f = at_bounds(s.c);
+  Values own;
   Margin margin;
   for (int64_t i = 0; i < k; ++i) {
     const Values row = between(E[i], E);
-    std::copy_n(row.begin(), k, &own[i * k]);
-    Twofold from = f.empty() ? Twofold() : f[E[i]];
-    if (!f_E.empty()) from.add(f_E[i]);
-    else if (f.empty()) from.add(dot(between(E[i], O).data(), bound));
+    own.insert(own.end(), row.begin(), row.end());
+    Twofold from;
+    if (!f.empty()) from = f[E[i]];
+    else from.add(X.empty() ? dot(between(E[i], O).data(), bound) : w_f[i]);
     margin.p.push_back(from.less_than(level[E[i]]));
   }
   margin.q.add(total);
@@ -319,14 +318,13 @@ void Groups::centre(Candidate &s) {
   for (int i : O) own.push_back(s.c[i]);
   for (int64_t i = 0; i < n && !exact.is_none(); ++i) s.f.push_back(dot(between(i, O).data(), own));
   slopes(s);  // and f
-  double low = -INFINITY, high = INFINITY;
+  double low = -INF, high = INF;
   for (int64_t i = 0; i < n; ++i) {
     const double t = level[i] - s.f[i];  // the b at which g would be 0
     if ((s.c[i] != 0) == (y[i] < 0)) low = std::max(low, t);
     else high = std::min(high, t);
   }
-  const bool below = std::isfinite(low), above = std::isfinite(high);
-  s.b = below && above ? (low + high) / 2 : below ? low : above ? high : 0.0;
+  s.b = middle(low, high);
 }
 
 // --- which sides, and what that violates ----------------------------------------------------------------------------
