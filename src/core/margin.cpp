@@ -5,6 +5,7 @@ namespace {
 const int ROUNDS = 24;          // of corrections, each by a factor of four at the least
 const double UNSEEN = 0x1p-80;  // part of the largest coefficient that is too small to matter
 const double FINE = 0x1p-8;    // part of the last digit of the largest to which all are rounded first
+const double SEEN_IN_F = 0x1p-20;  // what coefficients that are all smaller would add to f, in place of the largest
 const double RESIDUE = 0x1p-102;  // what rounding in twice the digits leaves of a residual, for f of 1
 
 // The last digit of a number of this size.
@@ -31,8 +32,10 @@ bool Margin::solve(Factor &R, Values &c, double &b, double contraction) const {
   for (int i = 0; i < k; ++i) x[i].high = c[i], lines[i] = &G[size_t(i) * k];
   Twofold t{b, 0};
   Values high(k), low(k), minus(k);
-  double step = INFINITY, left = INFINITY, rate = 0, most = 1, size = 0;  // all but `most` relative to the largest
-  for (auto &own : p) most = std::max(most, std::fabs(own.high));
+  double step = INFINITY, left = INFINITY, rate = 0, size = 0;  // all but `size` relative to the largest
+  double most = 1, largest = 0;
+  for (int i = 0; i < k; ++i) most = std::max(most, std::fabs(p[i].high)), largest = std::max(largest, G[size_t(i) * k + i]);
+  const double seen = largest > 0 ? SEEN_IN_F / largest : 0;
   bool converges = true;
   for (int round = 0; converges && left > UNSEEN; ++round) {
     Twofold missing = q;
@@ -49,7 +52,7 @@ bool Margin::solve(Factor &R, Values &c, double &b, double contraction) const {
     for (int i = 0; i < k; ++i) R.v[i] = high[i] + low[i], R.ones[i] = 1;
     R.forward(R.v.data(), R.ones.data());
     const double lift = R.solve(missing.value()), before = step;
-    step = size = 0;
+    step = 0, size = seen;
     for (int i = 0; i < k; ++i) {
       size = std::max(size, std::fabs(x[i].high + R.x[i]));
       if (!(std::fabs(R.x[i]) <= step)) step = std::fabs(R.x[i]);

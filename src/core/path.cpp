@@ -306,10 +306,11 @@ void Path::compute_g() {
   coefficients.clear();
   for (auto &p : s.points)
     if (p.side == MARGIN && p.alpha != 0) rows.push_back(p.row), coefficients.push_back(p.y * p.alpha);
-  f.assign(gram.n, 0.0);
-  gram.add(rows, coefficients, runs, f.data());
+  std::vector<double> high(gram.n), low(gram.n);
+  for (auto &p : s.points) high[p.row] = p.bounds.high, low[p.row] = p.bounds.low;
+  gram.add(rows, coefficients, runs, high.data(), low.data());
   for (auto &p : s.points) {
-    p.f = f[p.row] + p.bounds.value();
+    p.f = high[p.row] + low[p.row];  // the same bits in any order of the margin set
     p.g = p.y * (p.f + s.b - p.level);
   }
 }

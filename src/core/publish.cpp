@@ -52,7 +52,7 @@ class Groups {
   double dual_noise(const Candidate &s) const { return ROUNDED * EPS * sum(s.alpha) * largest * largest; }
   Values combined(const Some &of, const Values &c);
   Values between(int i, const Some &others);
-  std::vector<Twofold> at_bounds(const Values &c);
+  std::vector<Twofold> sums(const Values &c);
   Values weights(const Values &c) const;
   Some support(const Values &c) const;
   Values products(const Some &of, const Values &w) const;
@@ -168,8 +168,8 @@ double dot(const double *k, const Values &c) {
   return f;
 }
 
-// Σ c k at all groups, over those at their bounds: the sums of the path, and what is different here.
-std::vector<Twofold> Groups::at_bounds(const Values &c) {
+// Σ c k at all groups, in twice the digits: the sums of the path over points at bounds, and what is different here.
+std::vector<Twofold> Groups::sums(const Values &c) {
   Some slots;
   Values change, high(gram.n), low(gram.n);
   std::vector<char> same(n);
@@ -212,7 +212,10 @@ Some Groups::support(const Values &c) const {
 
 // The g of a solution, from scratch.
 Values Groups::slopes(Candidate &s) {
-  if (s.f.empty()) s.f = X.empty() ? combined(support(s.c), s.c) : products(all, s.w.empty() ? weights(s.c) : s.w);
+  if (s.f.empty() && !X.empty()) s.f = products(all, s.w.empty() ? weights(s.c) : s.w);
+  if (s.f.empty() && exact.is_none())
+    for (auto &own : sums(s.c)) s.f.push_back(own.value());
+  if (s.f.empty()) s.f = combined(support(s.c), s.c);
   Values g(n);
   for (int64_t i = 0; i < n; ++i) g[i] = y[i] * (s.f[i] + s.b - level[i]);
   return g;
@@ -252,7 +255,7 @@ bool Groups::solve(const std::vector<signed char> &sides, Candidate &s) {
   std::vector<Twofold> f;  // that of groups at their bounds
   Values w_f;
   if (!X.empty()) w_f = products(E, weights(s.c));
-  else if (exact.is_none()) f = at_bounds(s.c);
+  else if (exact.is_none()) f = sums(s.c);
   Values own;
   Margin margin;
   for (int64_t i = 0; i < k; ++i) {
@@ -288,9 +291,6 @@ bool Groups::solve(const std::vector<signed char> &sides, Candidate &s) {
   s.decided = margin.solve(R, x, s.b, SLOW) || f.empty();  // what is not carried has one order of evaluation
   for (size_t i = 0; i < E.size(); ++i) s.c[E[i]] = x[i];
   if (X.empty()) {
-    if (f.empty()) return true;
-    s.f = combined(E, s.c);
-    for (int64_t i = 0; i < n; ++i) s.f[i] += f[i].value();
     return true;
   }
   s.w = weights(s.c);  // such that g = 0 on the margin as exactly as w can say it

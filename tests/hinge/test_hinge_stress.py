@@ -21,6 +21,11 @@ def test_the_sides_of_a_tube_do_not_grow_together(seed):
     assert stress.run(f"PathSVR:lattice, huge bound:{seed}").failures == []
 
 
+def test_points_that_lie_on_the_tube_with_nothing_to_do():
+    """The margin's equations have a right side of 0, so what is published is 0, not 1e-29."""
+    assert stress.run("PathSVR:rare class:0").failures == []
+
+
 def test_a_live_model():
     it = stress.run("PathSVC:duplicates:1", 600)
     assert (it.failures, it.tally["updates"]) == ([], 601)
