@@ -291,8 +291,8 @@ class _Update:
         self._steps.append((sign, G))
         self._U = U = self._U + step
         length, strain = self.frame.length(U), max(max(pivots), 1.0 / min(pivots))
-        gone = self.frame.length(step) / length if length else 0.0
-        self._way += _ROUNDING + strain * (gone if strain < P_IS_LOST else 1.0)
+        gone = _ROUNDING + (self.frame.length(step) / length if length else 0.0)
+        self._way += strain * (gone if strain < P_IS_LOST else 1.0)
 
     def follow_scales(self, C: Floats) -> None:
         """U for the D of the rows as they are now. LinAlgError where P is too far from it."""
