@@ -25,16 +25,29 @@ INLINE void add_each(const double *const *lines, const double *c, int k, double 
 }
 
 // Products and sums with what their rounding leaves out (Dekker 1971, Knuth 1969).
+INLINE void add_product(double p, double a, double &high, double &low) {
+  const double t = p * a, s = high + t, z = s - high;
+  low += (high - (s - z)) + (t - z) + __builtin_fma(p, a, -t);
+  high = s;
+}
+
 INLINE void add_twofold(const double *const *lines, const double *c, int k, double *__restrict high,
                         double *__restrict low, int64_t begin, int64_t end) {
-  for (int i = 0; i < k; ++i) {
-    const double *a = lines[i], p = c[i];
+  int i = 0;
+  for (; i + 4 <= k; i += 4) {
+    const double *a = lines[i], *b = lines[i + 1], *d = lines[i + 2], *e = lines[i + 3];
+    const double p = c[i], q = c[i + 1], r = c[i + 2], s = c[i + 3];
     for (int64_t j = begin; j < end; ++j) {
-      const double t = p * a[j], s = high[j] + t, z = s - high[j];
-      low[j] += (high[j] - (s - z)) + (t - z) + __builtin_fma(p, a[j], -t);
-      high[j] = s;
+      double h = high[j], l = low[j];
+      add_product(p, a[j], h, l);
+      add_product(q, b[j], h, l);
+      add_product(r, d[j], h, l);
+      add_product(s, e[j], h, l);
+      high[j] = h, low[j] = l;
     }
   }
+  for (; i < k; ++i)
+    for (int64_t j = begin; j < end; ++j) add_product(c[i], lines[i][j], high[j], low[j]);
 }
 
 #define ADD(ISA, TARGET)                                                                                       \

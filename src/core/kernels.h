@@ -24,7 +24,6 @@
 #define FOR_VECTORS(MAKE) MAKE(_sse, )
 #define FASTEST(NAME) NAME##_sse
 #endif
-#define INLINE inline __attribute__((always_inline))
 
 struct Kernel {
   enum Kind { RBF, LINEAR, POLY, SIGMOID } kind;
