@@ -38,6 +38,10 @@ def test_the_rows_of_ids_are_forgotten(call, clinic, tmp_path):
     table(tmp_path / "a.csv", clinic[:70], HEADER)
     table(tmp_path / "b.csv", clinic[70:], HEADER)
     (tmp_path / "letters.txt").write_text("\ufeff23\r\n\r\n 18.0 \n23\n")
+    (tmp_path / "year=2026").mkdir()
+    (tmp_path / "year=2026" / "letters.txt").write_text("23\n")
+    (asked,) = call("find", "clinic", "@year=2026/letters.txt", "--json").json["found"]
+    assert asked["held"] == len(of(clinic, "23"))
     told = call("forget clinic --from a.csv --from b.csv --where 'patient=17, 19' --json").json
     assert told["ids"] == {one: len(of(clinic, one)) for one in ("17", "19")}
     assert told["receipt"]["rows"] == sum(told["ids"].values())

@@ -179,7 +179,7 @@ def ids_in(where: str, column: str) -> list[str]:
     """
     from traceless.files.words import canonical_id
 
-    name, sign, said = where.partition("=")
+    name, sign, said = ("", "", where) if where.startswith("@") else where.partition("=")
     said = said if sign else where
     if sign and name.strip() != column:
         raise click.UsageError(

@@ -58,7 +58,7 @@ def verify(
     --consistency proves that one continues the other. The last line says what is proven, and what
     is not. The exit code is 1 if a check fails.
     """
-    store, receipt, files = _sorted(arguments)
+    store, receipt, files = _sorted(arguments, format_)
     kept = None if head is None else inputs.text_of_file(head)
     if store is not None:
         table = _rows(store.about, files, format_) if files and at is None else None
@@ -127,7 +127,9 @@ def _unchecked(store: Any, receipt: Any, files: Any, head: Any, key: Any) -> lis
     return [[name, None, how, what] for given, name, what, how in gaps if not given]
 
 
-def _sorted(arguments: Sequence[str]) -> tuple[Store | None, Receipt | None, list[str]]:
+def _sorted(
+    arguments: Sequence[str], format_: str | None
+) -> tuple[Store | None, Receipt | None, list[str]]:
     """The store, the receipt and the files of rows among the arguments."""
     from traceless.store import Store
     from traceless.store.folder import is_store
@@ -140,6 +142,12 @@ def _sorted(arguments: Sequence[str]) -> tuple[Store | None, Receipt | None, lis
             receipt = _receipt(text)
         else:
             files.append(one)
+    wrong = [one for one in files if Path(one).suffix == ".json" and Path(one).is_file()]
+    if wrong and receipt is None and format_ is None:
+        raise click.UsageError(
+            f"{wrong[0]} is no receipt: those are as traceless receipt writes them. Nothing was "
+            "checked."
+        )
     if path is None and receipt is None and files:
         path, *files = files  # it says what is wrong with it
     return None if path is None else Store(path), receipt, files
