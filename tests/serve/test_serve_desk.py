@@ -1,7 +1,11 @@
 """The desk does what the commands do, and asks as they do."""
 
+import concurrent.futures
+import contextlib
+import html
 import re
 import tempfile
+import threading
 
 import pyarrow.csv
 import pytest
@@ -58,6 +62,19 @@ def test_a_request_waits_in_the_queue_with_its_clock_and_can_be_cancelled(desk, 
     assert "Nothing waits." in clerk.get("/queue")
 
 
+def test_requests_that_are_named_like_the_numbers_of_others_can_be_cancelled(desk, clerk):
+    for one, name in (("0017", "3"), ("0018", "the other")):
+        clerk.get("/")
+        clerk.send("/preview", ids=one, request=name)
+        clerk.send("/do", batch="1")
+    for number in ("3", "2"):
+        clerk.get("/queue")
+        clerk.send("/preview", what="cancel", number=number)
+        clerk.send("/do")
+        assert number not in [str(one.sequence) for one in Store(desk.path).pending()]
+    assert entries(desk)[-2:] == ["cancel", "cancel"]
+
+
 def test_what_waits_is_forgotten(desk, clerk):
     clerk.send("/preview", ids="0017")
     clerk.send("/do", batch="1")
@@ -107,6 +124,35 @@ def test_what_cannot_be_done_is_said(desk, clerk, fields, said):
     assert desk.plans == {}
 
 
+def test_a_refusal_names_the_line_of_the_file_as_the_command_does(desk, clerk):
+    sent = {"file": ("mine.csv", b"patient,age,pressure,state\n0017,1,2,ill\n")}
+    page = clerk.send("/preview", status=422, files=sent)
+    assert "rows.csv, line 2" in page
+    assert "counted from 0" not in page
+
+
+@pytest.mark.parametrize("name", ["rows.xlsx", "<b>", "rows.csv.exe", "rows.txt"])
+def test_a_file_of_no_known_kind_is_refused_by_its_name(desk, clerk, name):
+    page = clerk.send("/preview", status=422, files={"file": (name, b"PK\x03\x04")})
+    assert f"{html.escape(name)} is no table that can be read: save it as CSV" in page
+    assert desk.plans == {}
+
+
+@pytest.mark.parametrize("number", ["-1", "99", "x", "9" * 25, "9" * 5000])
+def test_there_is_no_such_receipt(clerk, number):
+    assert clerk.browser.get(f"/receipt/{number}").status_code == 404
+
+
+def test_a_request_that_was_answered_is_not_asked_about_again(desk, clerk):
+    clerk.send("/preview", ids="0017", request="letter 7")
+    clerk.send("/do", batch="")
+    clerk.get("/")
+    page = clerk.send("/preview", ids="0017", request="letter 7")
+    assert "This request was answered before" in page
+    assert "<h2>" not in page
+    assert desk.plans == {}
+
+
 def test_find_is_the_answer_of_the_command(desk, clerk):
     clerk.get("/find")
     page = clerk.send("/find", ids="0017\n17")
@@ -123,6 +169,8 @@ def test_verify_says_what_is_proven(desk, clerk):
     assert "the store continues the history of the receipt" in page
     forged = {"file": ("receipt.json", text.replace("index 1", "index 0").encode())}
     assert "A check failed: kept receipt" in clerk.send("/verify", files=forged)
+    page = clerk.send("/verify", status=422, files={"file": ("receipt.html", b"<html>")})
+    assert "receipt.json is no receipt" in page
 
 
 def test_a_second_click_does_nothing(desk, clerk):
@@ -148,6 +196,25 @@ def test_in_two_tabs_the_second_sees_what_the_first_has_changed(desk, clerk):
     assert entries(desk) == ["new", "learn", "forget"]
     clerk.send("/do", batch="")
     assert Store(desk.path).status().rows == 190
+
+
+def test_of_two_previews_that_are_agreed_to_at_once_one_is_shown_again(desk, clerk, monkeypatch):
+    for one in ("0017", "0018"):
+        clerk.get("/")
+        clerk.send("/preview", ids=one)
+    forms = [{"plan": number, "batch": ""} for number in desk.plans]
+    ask, both = type(desk)._ask, threading.Barrier(2)
+
+    def slowly(self, words, files):
+        with contextlib.suppress(threading.BrokenBarrierError):  # the second never comes
+            both.wait(1)
+        return ask(self, words, files)
+
+    monkeypatch.setattr(type(desk), "_ask", slowly)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(desk._do, forms))
+    assert sorted(answer.status_code for answer in answers) == [200, 303]
+    assert entries(desk) == ["new", "learn", "forget"]
 
 
 def test_another_writer_is_waited_for_by_the_person(desk, clerk):

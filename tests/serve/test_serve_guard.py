@@ -4,6 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from traceless import Store
+from traceless.serve.desk import Desk
 
 HOME = "http://127.0.0.1:8123"
 PAGES = ["/", "/queue", "/history", "/find", "/verify", "/page.css", "/receipt/0"]
@@ -79,3 +80,13 @@ def test_pages_load_one_stylesheet_and_run_nothing(clerk, path):
         assert wrong not in answer.text.replace(" on ", " ").replace(" only", " ").replace(
             " one", ""
         )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_port_80_which_a_browser_leaves_out(clinic, host):
+    desk = Desk(clinic, [], token="t", port=80)
+    browser = TestClient(desk.application(), base_url=f"http://{host}")
+    assert browser.get("/?token=t").status_code == 200
+    form = {"form_token": desk._guard.form_token, "ids": "0017"}
+    answer = browser.post("/find", data=form, headers={"Origin": f"http://{host}"})
+    assert answer.status_code == 200

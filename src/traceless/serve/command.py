@@ -37,7 +37,10 @@ def serve(store: Store, tables: Sequence[str], port: int) -> Result:
         raise ImportError("The desk needs more packages: pip install 'traceless[serve]'") from error
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", port))
+        try:
+            listening.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, f"Port {port}") from error
         listening.listen()  # before the address is printed
         desk = Desk(
             Path(store.path).resolve(),
@@ -45,7 +48,8 @@ def serve(store: Store, tables: Sequence[str], port: int) -> Result:
             token=secrets.token_urlsafe(32),
             port=listening.getsockname()[1],
         )
-        click.echo(f"Open {desk.address} in a browser of this machine. Ctrl-C closes the desk.")
+        said = f"Open {desk.address} in a browser of this machine. Ctrl-C closes the desk."
+        click.echo(said, err=click.get_current_context().meta["as_json"])
         settings = uvicorn.Config(desk.application(), log_level="warning", server_header=False)
         with suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
             uvicorn.Server(settings).run(sockets=[listening])

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import click
@@ -83,7 +83,7 @@ class Desk:
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._guard, self._one = Guard(self.token, self.port), Lock()
+        self._guard, self._one = Guard(self.token, self.port), RLock()
         templates = environment(folder=Path(__file__).parent)
         self._template: Callable[[str], Any] = templates.get_template
 
@@ -106,7 +106,7 @@ class Desk:
         forms |= {"/find": self._find, "/verify": self._verify}
         routes = [Route(p, lambda _, page=page: self._safely(page)) for p, page in pages.items()]
         routes += [Route(p, self._form(f), methods=["POST"]) for p, f in forms.items()]
-        routes.append(Route("/receipt/{number:int}", lambda r: self._safely(self._receipt, r)))
+        routes.append(Route("/receipt/{number}", lambda r: self._safely(self._receipt, r)))
         routes.append(Route("/done/{number}", self._done))
         return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, self._guard)])
 
@@ -120,10 +120,11 @@ class Desk:
 
     def _receipt(self, request: Request) -> Response:
         """A receipt, as a page in a language or as JSON."""
-        number, form = request.path_params["number"], request.query_params.get("as", "en")
+        form = request.query_params.get("as", "en")
         try:
+            number = int(request.path_params["number"])
             receipt = self._store.receipt(number)
-        except LookupError as error:
+        except (LookupError, ValueError, OverflowError) as error:
             return PlainTextResponse(clean(error), 404)
         if form in LANGUAGES:
             return HTMLResponse(receipt.to_html(form))
@@ -146,7 +147,7 @@ class Desk:
     def _preview(self, form: dict[str, Any]) -> Response:
         """What a request would change, and the question."""
         if form.get("what") == "cancel":
-            words = ["queue", "cancel", _STORE, "--", form.get("number", "")]
+            words = ["queue", "cancel", _STORE, "--", self._word(form.get("number", ""))]
             return self._planned(Plan(words, {}, "Cancel this request? Its rows stay."))
         if form.get("what") == "flush":
             words = ["queue", "flush", _STORE, *["--force"] * bool(form.get("force"))]
@@ -155,7 +156,12 @@ class Desk:
         where = list(self.tables)
         if "file" in form:
             kind = _KINDS.search(form["file"][0])
-            where = [f"{_FOLDER}/rows{kind[1].lower() if kind else '.csv'}"]
+            if kind is None:
+                raise ValueError(
+                    f"{form['file'][0]} is no table that can be read: save it as CSV (UTF-8), or "
+                    "send .tsv, .jsonl or .parquet. Nothing was changed."
+                )
+            where = [f"{_FOLDER}/rows{kind[1].lower()}"]
             files[Path(where[0]).name] = form["file"][1]
         if _lines(form.get("ids", "")):
             files["ids.txt"] = _lines(form["ids"])
@@ -169,7 +175,8 @@ class Desk:
         sequence = self._store.status().sequence
         answer = self._ask(_with(plan.words, "--dry-run"), plan.files)
         number = ""
-        if answer["error"] is None and answer["data"].get("receipt"):
+        receipt = answer["data"].get("receipt")
+        if answer["error"] is None and receipt and not receipt["replayed"]:
             number = secrets.token_urlsafe(12)
             self.plans[number] = replace(plan, sequence=sequence)
             _shorten(self.plans)
@@ -180,19 +187,20 @@ class Desk:
     def _do(self, form: dict[str, Any]) -> Response:
         """Do what was previewed."""
         number = form.get("plan", "")
-        plan = self.plans.pop(number, None)
-        if plan is None:
-            said = "This preview is gone: it was answered, or the desk was opened anew since. See "
-            said += "the history for what was done. Nothing was changed now."
-            return self._page("done.html", answer=_answer(error=said))
-        if plan.sequence != self._store.status().sequence:
-            said = "The store has changed since this preview. Nothing was changed now: look again."
-            return self._planned(plan, said)
-        more = ["--batch"] if form.get("batch") and plan.words[0] == "forget" else []
-        more += ["--yes"] if plan.words[:2] != ["queue", "cancel"] else []
-        answer = self._ask(_with(plan.words, *more), plan.files)
-        if answer["busy"]:  # so that the same form can be sent again
-            self.plans[number] = plan
+        with self._one:  # nothing that the desk does comes between this look and the change
+            plan = self.plans.pop(number, None)
+            if plan is None:
+                said = "This preview is gone: it was answered, or the desk was opened anew since. "
+                said += "See the history for what was done. Nothing was changed now."
+                return self._page("done.html", answer=_answer(error=said))
+            if plan.sequence != self._store.status().sequence:
+                said = "The store has changed since this preview. Nothing was changed now: look "
+                return self._planned(plan, f"{said}again.")
+            more = ["--batch"] if form.get("batch") and plan.words[0] == "forget" else []
+            more += ["--yes"] if plan.words[:2] != ["queue", "cancel"] else []
+            answer = self._ask(_with(plan.words, *more), plan.files)
+            if answer["busy"]:  # so that the same form can be sent again
+                self.plans[number] = plan
         self.answers[number] = answer  # at an address that can be gone back to
         _shorten(self.answers)
         return RedirectResponse(f"/done/{number}", 303)
@@ -210,7 +218,8 @@ class Desk:
 
     def _ask(self, words: Sequence[str], files: dict[str, bytes]) -> dict[str, Any]:
         """What a command answers; one is asked at a time."""
-        with self._one, tempfile.TemporaryDirectory(prefix="traceless-") as folder:
+        here = click.Context(root)  # knows the table when an error names its lines and columns
+        with self._one, here, tempfile.TemporaryDirectory(prefix="traceless-") as folder:
             for name, content in files.items():
                 (Path(folder) / name).write_bytes(content)
             given = [w.replace(_STORE, str(self.path)).replace(_FOLDER, folder) for w in words]
@@ -220,6 +229,12 @@ class Desk:
                 said = text_of(error).replace(f"{folder}/", "")
                 return _answer(error=said, busy=isinstance(error, StoreBusyError))
         return _answer(result)
+
+    def _word(self, number: str) -> str:
+        """What means the waiting request of this number alone: another may have it as its name."""
+        names = [(str(one.sequence), one.key) for one in self._store.pending()]
+        mine = [one for pair in names if pair[0] == number for one in pair if one]
+        return next((w for w in mine if sum(w in pair for pair in names) == 1), number)
 
     def _page(self, template: str, **values: Any) -> Response:
         answer = values.get("answer") or _answer()
@@ -262,7 +277,8 @@ def asked(words: Sequence[str]) -> Result:
     while isinstance(command, click.Group):
         command = command.commands[rest.pop(0)]
     assert isinstance(command, Command)
-    with command.make_context(command.name, rest) as context:
+    parent = click.get_current_context(silent=True)
+    with command.make_context(command.name, rest, parent=parent) as context:
         for name in ("as_json", "debug"):
             context.params.pop(name)
         context.meta["as_json"] = True

@@ -42,7 +42,9 @@ class Guard:
 
     def __init__(self, token: str, port: int) -> None:
         self.token = token
-        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        names = "127.0.0.1", "localhost"
+        self._hosts = {f"{name}:{port}" for name in names}
+        self._hosts |= set(names) if port == 80 else set()  # which a browser leaves out
         self._cookie = f"traceless-{port}"  # cookies know no ports
         self.form_token = hashlib.sha256(f"form {token}".encode()).hexdigest()
 
