@@ -15,6 +15,7 @@ void Path::count_gone() {
 
 void Path::open_window() {
   const int n = s.points.size(), k = s.members.size();
+  if (few >= n) return;  // most points have gone
   double typical = 0;
   for (double rate : pace) typical += 0.5 * std::fabs(rate) / n;
   std::vector<double> time(n, INF);
