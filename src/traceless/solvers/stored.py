@@ -88,15 +88,14 @@ class Stored:
         self, matrix: Floats, is_factor: bool = False, waiting: Waiting | None = None, n: int = 0
     ) -> None:
         self._matrix, self._is_factor = np.asfortranarray(matrix), is_factor
-        self._waiting, self._n = Waiting(len(matrix)) if waiting is None else waiting, n
+        self._waiting, self._n = waiting, n
 
     @property
-    def _G(self) -> Floats:  # noqa: N802
-        return self._waiting.G[:, : self._n]
-
-    @property
-    def _signs(self) -> Floats:
-        return self._waiting.signs[: self._n]
+    def _waits(self) -> tuple[Floats, Floats]:
+        """G and the signs of its columns."""
+        if self._waiting is None:
+            return np.empty((len(self._matrix), 0)), np.empty(0)
+        return self._waiting.G[:, : self._n], self._waiting.signs[: self._n]
 
     def whole(self) -> Stored:
         """The same as P alone, with all that has waited."""
@@ -115,7 +114,7 @@ class Stored:
         B = symmetric_times(self._matrix, X)
         if not self._n:
             return B
-        G, signs = self._G, self._signs
+        G, signs = self._waits
         if X.shape[1] == 1:  # several times faster than products of matrices
             t = signs * dgemv(1.0, G, X[:, 0], trans=True)
             return np.asarray(dgemv(-1.0, G, t, beta=1.0, y=B[:, 0], overwrite_y=True)[:, None])
@@ -132,12 +131,13 @@ class Stored:
             return Stored(_less(self._matrix, [*self._steps(), *steps]))
         if self._n + L > _WAITING:
             return self.whole().after(steps)
-        return Stored(self._matrix, False, *self._waiting.followed(self._n, steps))
+        waiting = self._waiting or Waiting(len(self._matrix))
+        return Stored(self._matrix, False, *waiting.followed(self._n, steps))
 
     def _steps(self) -> list[tuple[float, Floats]]:
         """Sign and G of all that waits."""
-        signs = self._signs
-        return [(s, self._G.T[signs == s].T) for s in (1.0, -1.0) if s in signs]
+        G, signs = self._waits
+        return [(s, G.T[signs == s].T) for s in (1.0, -1.0) if s in signs]
 
 
 def _less(P: Floats, steps: Sequence[tuple[float, Floats]]) -> Floats:
