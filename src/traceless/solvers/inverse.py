@@ -116,7 +116,7 @@ class Frame(NamedTuple):
     offset : ndarray of shape (J,)
         What is subtracted from the features before they enter S'.
     sums, squares : ndarrays of shape (J,)
-        Σωφ and Σωφ² of the rows, less the offset, where D follows from them.
+        Σωφ and Σωφ² of the rows, less the offset; zeros where ρ is all of D.
     peaks : ndarray of shape (J,)
         The largest that the squares have been: how large the rounding errors of both may be.
     """
@@ -135,7 +135,7 @@ class Frame(NamedTuple):
 
     def after(self, change: Change) -> Frame:
         """The same after a change, whose features have been counted from the offset."""
-        if not self.penalty.standardize:
+        if not (self.penalty.standardize or self.penalty.free_intercept):
             return self
         weights = change.sign * change.weights[:, None]
         sums = self.sums + (weights * change.F).sum(axis=0)
@@ -153,6 +153,21 @@ class Frame(NamedTuple):
         if (varied & (variances * n <= 1e-12 * self.peaks))[:-1].any():
             raise LinAlgError("a column no longer varies")
         return np.where(varied, self.penalty.rho * variances, self.ridge)
+
+    def least_pivots(self, removed: Change) -> Floats:
+        """What 1 - ωφPφᵀ is at least, once they are removed, for rows that were in the data.
+
+        As S' ≥ ωφφᵀ, it is 1 / (1 + ωφD⁻¹φᵀ); a free intercept has 1/n, and φ is counted from the
+        mean of the other rows.
+        """
+        penalised, n = self.ridge > 0.0, self.sums[-1]
+        F, own = removed.F, 0.0
+        if not penalised[-1]:
+            if not n > 0.0:
+                raise LinAlgError("no rows are left, whose mean would be the intercept")
+            F, own = F - self.sums / n, 1.0 / n
+        squares = (F[:, penalised] ** 2 / self.ridge[penalised]).sum(axis=1)
+        return np.asarray(1.0 / (1.0 + removed.weights * (own + squares)))
 
     def length(self, U: Floats) -> float:
         """‖D^½ U‖, whatever the units; of a free intercept, which D has not, a thousandth."""
@@ -277,7 +292,7 @@ class _Update:
         if len(block.F) == 1:  # the same, without calls for matrices of one number
             pivot = 1.0 / float(block.weights[0]) + sign * ddot(block.F[0], B[:, 0])
             pivots = [pivot * float(block.weights[0])]
-            self._check(pivots)
+            self._check(pivots, block)
             G = B * (1.0 / math.sqrt(pivot))
             step = dger(sign / pivot, B[:, 0], error[0])
         else:
@@ -285,7 +300,7 @@ class _Update:
             M.T.reshape(-1)[:: len(M) + 1] += 1.0 / block.weights
             R, failed = dpotrf(M, overwrite_a=True)
             pivots = [0.0] if failed else (np.diag(R) ** 2 * block.weights).tolist()
-            self._check(pivots)
+            self._check(pivots, block)
             G = dtrsm(1.0, R, B, side=1, overwrite_b=True)
             step = dgemm(sign, G, dtrsm(1.0, R, np.asfortranarray(error), trans_a=True))
         self._steps.append((sign, G))
@@ -329,9 +344,12 @@ class _Update:
             B = dgemm(-sign, G, dgemm(1.0, G, X, trans_a=True), beta=1.0, c=B, overwrite_c=True)
         return B
 
-    def _check(self, pivots: Sequence[float]) -> None:
+    def _check(self, pivots: Sequence[float], block: Change) -> None:
         """Look at pivots, times the weights of the rows: 1 ± ωφPφᵀ."""
-        if not min(pivots) * P_IS_LOST > 1.0:
+        sound = min(pivots) * P_IS_LOST > 1.0
+        if sound and block.sign < 0:
+            sound = bool((np.array(pivots) >= 0.999 * self.frame.least_pivots(block)).all())
+        if not sound:
             raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
 
     def done(self) -> Inverse:

@@ -355,7 +355,7 @@ class Woodbury(Cholesky):
         s, n, far = wide(gram[-1, :]), int(gram[-1, -1]), wide(m)
         squares = wide(gram.diagonal()) - far * (2 * s - n * far)
         squares = squares.astype(np.float64) * (steps**2 * unit)
-        if frame.penalty.standardize:
+        if frame.penalty.standardize or frame.penalty.free_intercept:
             sums = (s - n * far).astype(np.float64) * (steps * unit)
             frame = frame._replace(sums=sums, squares=squares, peaks=squares)
         size = np.sqrt(squares + system.ridge.near * (steps**2 * unit))  # A_jj^½
