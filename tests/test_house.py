@@ -97,12 +97,12 @@ def measured():
 
 
 BOUNDS = {
-    "wheel": 23_300,  # tables that are declared, the record by standards, sites that share a total
-    "tests": 24_000,  # whatever sites and coordinators may send; one digest for every kind of frame
+    "wheel": 23_700,  # a model that follows a table; a desk in the browser
+    "tests": 25_900,  # what a browser, a table's history and a power cut may do
     "modules at the root": 6,
     "names at the root": 27,
     "commands": 20,
-    "pages of docs": 27,
+    "pages of docs": 28,
     "longest import chain": 15,
 }
 
