@@ -11,10 +11,12 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
+from urllib.parse import unquote
 
 from traceless.exceptions import TableError
 from traceless.sources.files import reading
@@ -25,6 +27,7 @@ from traceless.sources.schema import Schema
 Batches = Callable[[], Iterator[Any]]  # (X, y, weight, ids), as `Files.rows` has them
 _ADDED, _REMOVED = ("insert", "update_postimage"), ("delete", "update_preimage")
 _KIND = "_change_type"  # the column of a feed
+_BATCH, _KEPT = 2**14, 8  # rows of a batch; batches that are kept to be read again
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -107,52 +110,71 @@ class DeltaVersions(FollowedTable):
 
     def changes(self, since: int, version: int) -> tuple[Batches, Batches]:
         """Rows that the versions after `since` removed and added, up to this one."""
-        if not any(map(self._changes_data, range(since + 1, version + 1))):
+        commits = [self._actions(one) for one in range(since + 1, version + 1)]
+        if not any(map(_changes_data, commits)):
             return lambda: iter(()), lambda: iter(())  # OPTIMIZE, or another schema
-        ends = [self._table(since), self._table(version)]
-        name = "delta.enableChangeDataFeed"
-        if all(table.metadata().configuration.get(name) == "true" for table in ends):
-            removed, added = (self._feed(since + 1, version, k) for k in (_REMOVED, _ADDED))
+        feeds = self._table(version).metadata().configuration.get("delta.enableChangeDataFeed")
+        if feeds == "true" and all(map(self._feed_is_whole, commits)):
+            removed, added = self._feed(since + 1, version)
         else:
             removed, added = self._files(since, version), self._files(version, since)
         rows = self._version_rows
         return lambda: rows(removed, version), lambda: rows(added, version)
 
-    def _feed(self, first: int, last: int, kinds: tuple[str, ...]) -> Batches:
+    def _feed_is_whole(self, actions: list[Any]) -> bool:
+        """Whether the feed of a commit has all that it changed, and under the columns of now.
+
+        Of an update, deltalake (1.6) leaves out the rows that equal others of the table.
+        """
+        from pyarrow.parquet import read_metadata
+
+        said = {kind: one for action in actions for kind, one in action.items()}
+        metrics = said.get("commitInfo", {}).get("operationMetrics") or {}
+        updated = metrics.get("num_updated_rows", 0)
+        paths = [Path(self.where, unquote(one["cdc"]["path"])) for one in actions if "cdc" in one]
+        rows = sum(read_metadata(one).num_rows for one in paths if updated and one.exists())
+        return "metaData" not in said and rows == 2 * updated
+
+    def _feed(self, first: int, last: int) -> list[Batches]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         table = self._table(last)
         declared = {*self._schema.names, self._schema.id}  # another column may be of any type
         every = [field.name for field in table.schema().fields]
-        columns = [name for name in every if normalize("NFC", name) in declared]
+        columns = [*(name for name in every if normalize("NFC", name) in declared), _KIND]
 
-        def batches() -> Iterator[Any]:
-            feed = table.load_cdf(first, last, columns=[*columns, _KIND])
-            for batch in map(_plain, pa.RecordBatchReader.from_stream(feed)):
-                meant = pc.is_in(batch.column(_KIND), pa.array(kinds))
-                yield batch.filter(meant).drop_columns([_KIND])
+        def read() -> Iterator[Any]:
+            feed = table.load_cdf(first, last, columns=columns)
+            return map(_plain, pa.RecordBatchReader.from_stream(feed))
 
-        return batches
+        def batches(kinds: tuple[str, ...]) -> Iterator[Any]:
+            return (one.filter(pc.is_in(one[_KIND], pa.array(kinds))) for one in feed())
+
+        feed = read_once(read)
+        return [partial(batches, kinds) for kinds in (_REMOVED, _ADDED)]
 
     def _files(self, version: int, other: int | None = None) -> Batches:
         """The batches of the files of a version; with `other`, of those that it has not."""
         from pyarrow.dataset import FileSystemDataset
 
         data = self._table(version).to_pyarrow_dataset()
-        known = () if other is None else self._table(other).file_uris()
-        known = {path.rpartition("/")[2] for path in known}
-        some = [one for one in data.get_fragments() if one.path.rpartition("/")[2] not in known]
+        others = () if other is None else self._table(other).to_pyarrow_dataset().get_fragments()
+        known = {one.path for one in others}
+        some = [one for one in data.get_fragments() if one.path not in known]
         of = data.schema, data.format, data.filesystem
-        return lambda: FileSystemDataset(some, *of).to_batches() if some else iter(())
+        return lambda: (
+            FileSystemDataset(some, *of).to_batches(batch_size=_BATCH) if some else iter(())
+        )
 
     def _version_rows(self, batches: Batches, version: int) -> Iterator[Any]:
         from deltalake.exceptions import DeltaError
+        from pyarrow import ArrowException
 
         where = f"Version {version} of {self.where}"
         try:
             yield from self._read(batches(), where)
-        except (FileNotFoundError, DeltaError) as error:
+        except (FileNotFoundError, DeltaError, ArrowException) as error:
             raise VersionGoneError(f"{where} cannot be read: {error}") from error
 
     def _table(self, version: int | None) -> Any:
@@ -165,12 +187,11 @@ class DeltaVersions(FollowedTable):
     def _log(self, version: int) -> Path:
         return Path(self.where) / DELTA / f"{version:020}.json"
 
-    def _changes_data(self, version: int) -> bool:
-        if self.commit(version) is None:
+    def _actions(self, version: int) -> list[Any]:
+        """What a commit says."""
+        if not self._log(version).exists():
             raise VersionGoneError(f"The log of {self.where} has no version {version}.")
-        actions = map(json.loads, self._log(version).read_text().splitlines())
-        each = (action.get("add") or action.get("remove") for action in actions)
-        return any(one.get("dataChange", True) for one in each if one)
+        return [*map(json.loads, self._log(version).read_text().splitlines())]
 
 
 def followed_table(path: str, schema: Schema, query: str | None = None) -> FollowedTable:
@@ -180,14 +201,33 @@ def followed_table(path: str, schema: Schema, query: str | None = None) -> Follo
     return FollowedTable(path, schema, query)
 
 
+def read_once(read: Batches) -> Batches:
+    """The same batches, kept after the first time if they are few."""
+    kept = list[Any]()
+
+    def batches() -> Iterator[Any]:
+        first = []
+        for n, batch in enumerate(kept or read()):
+            first += [batch] if n <= _KEPT else []
+            yield batch
+        kept[:] = first if len(first) <= _KEPT else []
+
+    return batches
+
+
+def _changes_data(actions: list[Any]) -> bool:
+    """Whether a commit changed rows, and not only their files, or the schema."""
+    each = (action.get("add") or action.get("remove") for action in actions)
+    return any(one.get("dataChange", True) for one in each if one)
+
+
 def _plain(batch: Any) -> Any:
     """A batch as a table whose text is in one piece: few functions of Arrow take views of it."""
     import pyarrow as pa
 
     table, text = pa.table(batch), pa.string()
-    views = [field.type == pa.string_view() for field in table.schema]
-    fields = [f.with_type(text) if view else f for f, view in zip(table.schema, views, strict=True)]
-    return table.cast(pa.schema(fields)) if any(views) else table
+    plain = [f.with_type(text) if f.type == pa.string_view() else f for f in table.schema]
+    return table.cast(pa.schema(plain))
 
 
 def _answers(path: str, query: str) -> Iterator[Any]:
@@ -196,15 +236,19 @@ def _answers(path: str, query: str) -> Iterator[Any]:
 
     with open(path, "rb") as file:
         is_sqlite = file.read(len(_SQLITE)) == _SQLITE
-    if is_sqlite:
-        address = f"{Path(path).resolve().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True)) as connection:
-            answer = connection.execute(query)
-            names = [column[0] for column in answer.description]
-            while rows := answer.fetchmany(2**14):
-                yield pa.table(list(map(pa.array, zip(*rows, strict=True))), names)
-        return
-    with reading(path):
-        import duckdb
-    with duckdb.connect(path, read_only=True) as connection:
-        yield from pa.RecordBatchReader.from_stream(connection.sql(query))
+    if not is_sqlite:
+        with reading(path):
+            import duckdb
+    try:
+        if is_sqlite:
+            address = f"{Path(path).resolve().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(address, uri=True)) as connection:
+                answer = connection.execute(query)
+                names = [column[0] for column in answer.description]
+                while rows := answer.fetchmany(_BATCH):
+                    yield pa.table(list(map(pa.array, zip(*rows, strict=True))), names)
+        else:
+            with duckdb.connect(path, read_only=True) as connection:
+                yield from pa.RecordBatchReader.from_stream(connection.sql(query))
+    except Exception as error:  # of either database, or of Arrow about a cell
+        raise TableError(f"{path}: the query {query!r} failed: {error}") from error

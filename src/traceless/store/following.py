@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from traceless.estimators import loading
 from traceless.exceptions import AlreadyLearnedError, StoreWarning
-from traceless.sources.followed import Batches
+from traceless.sources.followed import Batches, read_once
 from traceless.sources.followed import FollowedTable as Table
 from traceless.store.chain import require
 from traceless.store.entries import FOLLOW, Entry, check_text
@@ -143,31 +143,32 @@ class FollowingChanges(RowChanges):
     ) -> None:
         """Learn what is new and forget what is gone; without `removed`, of all rows held."""
         whole = removed is None
-        gone = Multiset(self._held() if removed is None else map(self._keys, removed()))
+        old = read_once(lambda: self._hashed(removed() if removed else ()))
+        gone = Multiset(self._held() if whole else (keys(rows) for _, rows in old()))
         if whole:
             self.model = loading.from_description(self.origin["model"])
         back, totals = Counter[bytes](), Counter[str]()
-        for batch in row_batches(added, None, None):
-            found = self.hasher(batch)
-            fresh = ~gone.take(keys_of(zip(found.digests, found.names, strict=True)))
+        for batch, found in self._hashed(added):
+            fresh = ~gone.take(keys(found))
             if not again and (listed := self._listed(found, fresh)).any():
                 back.update(name for name, one in zip(found.names, listed, strict=True) if one)
                 if listed.all():
                     continue
-                batch, fresh = chosen(batch, found, ~listed), fresh[~listed]
-                found = self.hasher(batch)
+                batch, found = self._chosen(batch, found, ~listed)
+                fresh = fresh[~listed]
             totals.update(found.classes)
-            new = batch if fresh.all() else chosen(batch, found, fresh)
+            new = batch
             if fresh.any():
-                self._add(found if fresh.all() else self.hasher(new))
+                new, learned = self._chosen(batch, found, fresh)
+                self._add(learned)
             if found.digests if whole else fresh.any():
                 X, y, weight = (batch if whole else new)[:3]
                 self.model.partial_fit(X, y, sample_weight=weight)
         self._tell(back, drop)
-        if removed is None:
+        if whole:
             self._forget_unseen(gone, totals)
         elif gone.counts.any():
-            for batch, _ in self._taken(self._gone(removed(), gone)):
+            for batch, _ in self._taken(self._gone(old(), gone)):
                 self.model.forget(*batch[:3])
 
     def _held(self) -> Iterator[Keys]:
@@ -175,9 +176,21 @@ class FollowingChanges(RowChanges):
         while some := list(islice(rows, _CHUNK)):
             yield keys_of((digest, name) for digest, name, n in some for _ in range(n))
 
-    def _keys(self, batch: RowBatch) -> Keys:
-        rows = self.hasher((*batch, None, None)[:4])
-        return keys_of(zip(rows.digests, rows.names, strict=True))
+    def _hashed(self, batches: Iterable[RowBatch]) -> Iterator[tuple[RowBatch, RowDigests]]:
+        for batch in row_batches(batches, None, None):
+            yield batch, self.hasher(batch)
+
+    def _chosen(
+        self, batch: RowBatch, rows: RowDigests, these: NDArray[np.bool_]
+    ) -> tuple[RowBatch, RowDigests]:
+        """Some rows of a batch, of those with positive weight."""
+        if these.all():
+            return batch, rows
+        places = rows.places[these]
+        X, y, weight, ids = (*batch, None)[:4]
+        weight = None if weight is None else weight[places]
+        some = X[places], y[places], weight, ids and [ids[k] for k in places.tolist()]
+        return some, self.hasher(some)
 
     def _listed(self, rows: RowDigests, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which of some rows are of ids that are not to be learned again."""
@@ -198,14 +211,15 @@ class FollowingChanges(RowChanges):
             )
         warnings.warn(f"{said}: they were left out.", StoreWarning, stacklevel=5)
 
-    def _gone(self, batches: Iterable[RowBatch], gone: Multiset) -> Iterator[RowBatch]:
+    def _gone(
+        self, batches: Iterable[tuple[RowBatch, RowDigests]], gone: Multiset
+    ) -> Iterator[RowBatch]:
         """Of rows that were removed, those that were not added again, and are held."""
-        for batch in row_batches(batches, None, None):
-            rows = self.hasher(batch)
-            here = gone.take(keys_of(zip(rows.digests, rows.names, strict=True)))
+        for batch, rows in batches:
+            here = gone.take(keys(rows))
             here &= ~self._listed(rows, here)
             if here.any():
-                yield chosen(batch, rows, here)
+                yield self._chosen(batch, rows, here)[0]
 
     def _forget_unseen(self, gone: Multiset, totals: Counter[str]) -> None:
         """Forget rows that are held and were not in the table, of which only digests are known."""
@@ -214,24 +228,18 @@ class FollowingChanges(RowChanges):
         tally, unknown, self.unknown = self.removed, self.unknown, 0
         tally.rows = len(digests) + unknown
         tally.digests.append(b"".join(digests))
-        before = Counter(self.before.totals)
-        before.update(self.added.classes)
-        before.subtract(totals)
-        tally.classes.update({label: n for label, n in before.items() if n})
+        tally.classes = Counter(self.before.totals) + self.added.classes - totals
         different = sorted({*digests})
         twice = tally.rows - len(different)  # in whichever class they are
         for label, n in (tally.classes or {"": tally.rows}).items():
             tally.different[label] = {*different[: max(n - twice, 1)]}
 
 
+def keys(rows: RowDigests) -> Keys:
+    """Digest and name of each row."""
+    return keys_of(zip(rows.digests, rows.names, strict=True))
+
+
 def keys_of(rows: Iterable[tuple[bytes, bytes]]) -> Keys:
     """Digest and name of each row as one."""
     return np.frombuffer(b"".join([d + name.ljust(SIZE, b"\0") for d, name in rows]), _KEY)
-
-
-def chosen(batch: RowBatch, rows: RowDigests, these: NDArray[np.bool_]) -> RowBatch:
-    """Some rows of a batch, of those with positive weight."""
-    places = rows.places[these]
-    X, y, weight, ids = (*batch, None, None)[:4]
-    weight = None if weight is None else weight[places]
-    return X[places], y[places], weight, ids and [ids[k] for k in places.tolist()]
