@@ -23,14 +23,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 from blake3 import blake3
+from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.findings import FLOOR, Findings, Record, main, records_of
 from papers.claims import Claim
 from papers.datasets import Floats, Indices
 from papers.timing import interleave
-from traceless import LSSVC
+from traceless import LSSVC, LSSVR
 from traceless.exceptions import RevealingWarning
+from traceless.features import Number, Table
+from traceless.sources import Schema
 from traceless.store import Entry, Store
 from traceless.store.keys import SigningKey
 from traceless.store.opening import open_ledger
@@ -39,6 +44,7 @@ COLUMNS, ROUNDS = 20, 3
 ROWS_OF_AN_ID = 3
 ROWS_A_SECOND, SMALL_CHANGE, VERIFY, OPEN = 300_000, 0.008, 1.5, 0.2  # goals
 SMALL = 10  # changes of one row in a row
+SOME = 100  # rows of a version of a table
 CPU = "store, processor time"
 JOBS = {
     "Learn all rows": {
@@ -58,6 +64,12 @@ JOBS = {
     "100 rows out and in": {
         "store": "store, 100 rows out and in",
         "bare library": "bare, 100 rows out and in",
+    },
+    "A version of a table: 100 rows out, and one with them in": {
+        "follow, with its feed": "follow, feed",
+        "follow, from its files": "follow, files",
+        "store, by hand": "store, by hand",
+        "store, by hand, rows found in its files": "store, by hand from files",
     },
     "Verify": {
         "chain, files and digests": "store verify",
@@ -140,6 +152,59 @@ def small_changes(X: Floats, y: Indices, folder: Path) -> dict[str, Job]:
     }
 
 
+def table_versions(X: Floats, y: Indices, folder: Path) -> dict[str, Job]:
+    """Follow a Delta table of one file, of which each second version deletes rows, or do as much.
+
+    By hand the rows are there as arrays, or they are found by what the files of two versions have.
+    """
+    names = [f"x{k}" for k in range(COLUMNS)]
+    schema = Schema(Table([Number(name) for name in names]), ("y",), "number")
+    frame = pa.table([*X.T, y, np.arange(len(X))], [*names, "y", "row"])
+    x = np.column_stack([frame[name] for name in names])
+
+    def by_hand(X: Floats, y: Indices) -> None:
+        store.forget(X, y)
+        store.learn(X, y)
+
+    def found_by_hand() -> None:
+        old, new = (pa.parquet.read_table(path).to_pandas() for path in files)
+        gone = old[~old["row"].isin(new["row"])]
+        by_hand(gone[names].to_numpy(), gone["y"].to_numpy(float))
+
+    def following(kind: str, feed: bool) -> Job:
+        path, aside = folder / kind, folder / f"{kind}-versions"
+        aside.mkdir()
+        feeds = {"delta.enableChangeDataFeed": str(feed).lower()}
+        write_deltalake(path, frame, configuration=feeds)
+        follower = Store.new(folder / f"{kind}-store", LSSVR(schema.table))
+        follower.follow(path, schema=schema)
+        for _ in range(ROUNDS + 2):
+            DeltaTable(path).delete(f"row >= {len(X) - SOME}")
+            write_deltalake(path, frame.slice(len(X) - SOME), mode="append")
+        logs = sorted((path / "_delta_log").glob("*.json"))[1:]
+        hidden = iter([log.rename(aside / log.name) for log in logs])
+
+        def follow() -> None:
+            for log in itertools.islice(hidden, 2):
+                log.rename(path / "_delta_log" / log.name)
+                (receipt,) = follower.follow(path, schema=schema)
+                assert receipt.added + receipt.removed == SOME
+
+        return follow
+
+    store = Store.new(folder / "by-hand", LSSVR(schema.table))
+    store.learn(x, y)
+    files = [folder / "old.parquet", folder / "new.parquet"]
+    for path, n in zip(files, (len(X), len(X) - SOME), strict=True):
+        pa.parquet.write_table(frame.slice(0, n), path)
+    return {
+        "follow, feed": following("fed", True),
+        "store, by hand": lambda: by_hand(x[-SOME:], y[-SOME:]),
+        "follow, files": following("unfed", False),
+        "store, by hand from files": found_by_hand,
+    }
+
+
 def watched(jobs: dict[str, Job], spent: dict[str, float]) -> dict[str, Job]:
     """The same jobs, of which the least processor time is kept."""
 
@@ -165,6 +230,7 @@ def cost(n: int) -> list[Record]:
         seconds = interleave(watched(jobs(X, y, Path(aside)), spent), ROUNDS)
         with warnings.catch_warnings(action="ignore", category=RevealingWarning):
             seconds |= interleave(watched(small_changes(X, y, Path(aside)), spent), ROUNDS)
+            seconds |= interleave(watched(table_versions(X, y, Path(aside)), spent), ROUNDS)
         size = Store(Path(aside) / "small").status().size
     seconds["bare forget"] /= 2  # it learned the rows again
     seconds |= spent
@@ -229,6 +295,13 @@ def claims(found: Findings, n: int) -> list[Claim]:
         out.append(Claim(f"{said}: learned a second / 300 000 rows", rate, 1.0, at_least=True))
         out.append(Claim(f"{said}: a change of one row / 8 ms", small, 1.0))
     share = found.value(learn, "store", case) / found.value(learn, FLOOR, case)
+    version = "A version of a table: 100 rows out, and one with them in"
+    for way, hand in (
+        ("follow, with its feed", "store, by hand"),
+        ("follow, from its files", "store, by hand, rows found in its files"),
+    ):
+        ratio = found.value(version, way, case) / found.value(version, hand, case)
+        out.append(Claim(f"{case}: {way} / {hand}", ratio, 1.2))
     return [*out, Claim(f"{case}: learn / floor", share, 2.0)]
 
 
