@@ -1,6 +1,6 @@
 """``python -m traceless`` is the command line."""
 
-from traceless.cli import main
+from traceless.cli import process
 
 if __name__ == "__main__":
-    main()
+    process()

@@ -203,6 +203,18 @@ EXITS = {
 }
 
 
+def test_a_refused_table_ends_the_command_though_arrow_reads_ahead(call, tmp_path):
+    """Python's exit aborted, or hung, in two of five runs."""
+    call("new", "s", declared("a"))
+    (tmp_path / "bad.csv").write_text("a,y\nforty,u\n" + "1,u\n2,v\n" * 1_000_000)
+    for _ in range(4):
+        command = [sys.executable, "-m", "traceless", "learn", "s", "bad.csv"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.startswith("error: bad.csv, line 2, column 'a'")
+        assert done.stderr.count("\n") == 1
+
+
 def test_each_exit_code_is_documented():
     text = (Path(__file__).parents[2] / "docs/command-line.md").read_text()
     table = text.partition("| exit code |")[2].partition("\n\n")[0]

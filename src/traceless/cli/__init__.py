@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 INTERRUPTED = 130
 
@@ -23,9 +24,21 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    code = run(sys.argv[1:])
-    if code == INTERRUPTED:  # Arrow's thread may wait for standard input: Python's exit would abort
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+    sys.exit(run(sys.argv[1:]))
+
+
+def process() -> None:
+    """`main` in a process of its own, which does not wait for threads that it has no use for.
+
+    After an error or an interrupt Arrow's threads may still read ahead: Python's exit would abort,
+    or wait for standard input.
+    """
+    try:
+        main()
+    except SystemExit as end:
+        if not end.code or "pyarrow" not in sys.modules:
+            raise
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # which the code says already
+                stream.flush()
+        os._exit(int(end.code))
