@@ -17,7 +17,7 @@ help:
 	@echo "make core    compile the core again; make sanitize tests it under ASan and UBSan (Linux);"
 	@echo "             make test-plain tests what it computes without it"
 	@echo "make bench   speed and memory of learning in one go, against scikit-learn; the others are make bench-NAME:"
-	@echo "             accuracy, cross_validation, engines, everyday, federation, frames, gpu, out_of_core, paths, penalties, probabilities,"
+	@echo "             accuracy, cross_validation, engines, everyday, expect, federation, frames, gpu, out_of_core, paths, penalties, probabilities,"
 	@echo "             refitting, scores, solves, starting, store, updates; make bench-report runs all and writes docs/benchmarks.md"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"

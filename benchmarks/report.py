@@ -35,6 +35,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 NUMBERS = DOCS / "benchmarks.json"
 TITLES = {
+    "expect": "What to expect on your data",
     "foundation": "Learning in one go",
     "everyday": "Raw everyday data, default parameters",
     "frames": "Raw frames",

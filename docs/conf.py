@@ -63,7 +63,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-_ALONE = "index get-started how-it-works papers benchmarks limits glossary changes"
+_ALONE = "index get-started how-it-works papers benchmarks expect limits glossary changes"
 html_sidebars = {page: [] for page in _ALONE.split()}
 html_theme_options = {
     "header_links_before_dropdown": 6,
