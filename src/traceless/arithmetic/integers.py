@@ -31,6 +31,7 @@ Integers = NDArray[Any]  # int64, or object holding Python integers
 
 LARGEST = 2.0**53  # integers up to here are exact in float64
 PART_BITS = 21
+_ROWS = 64  # whose bytes are made at a time
 _ABOVE = np.triu(np.ones((128, 128), dtype=bool), 1)  # the diagonal of a tile
 
 
@@ -262,23 +263,31 @@ def triangle_bytes(a: Sums) -> Iterator[bytes]:
     A row of int64 has eight bytes for each number. Of a `Wide` it has as many as the largest
     number of the row needs, sign and all.
     """
-    for i in range(len(a)):
-        row = a[i : i + 1, : i + 1]
-        if isinstance(row, Wide):
-            raw = _row_bytes(row)
-            yield b"wide%d:" % raw.shape[-1] + raw.tobytes()
-        else:
-            yield b"int64" + row.astype("<u8").tobytes()
+    if not isinstance(a, Wide):
+        for i in range(len(a)):
+            yield b"int64" + a[i : i + 1, : i + 1].astype("<u8").tobytes()
+        return
+    for start in range(0, len(a), _ROWS):
+        rows = a[start : start + _ROWS, : start + _ROWS]
+        raw, sizes = _bytes(rows)
+        ends = [np.bitwise_or.reduce(np.tril(limb, start), axis=1).tolist() for limb in sizes]
+        for i, (low, high) in enumerate(zip(*ends, strict=True)):
+            width = _width(low, high)
+            yield b"wide%d:" % width + raw[i, : start + i + 1, :width].tobytes()
 
 
-def _row_bytes(a: Wide) -> NDArray[np.uint8]:
-    """Each number in as many bytes as the largest needs, one more than its bits fill."""
+def _bytes(a: Wide) -> tuple[NDArray[np.uint8], tuple[Integers, Integers]]:
+    """The sixteen bytes of each number, and the limbs of its size."""
     low, high = a.limbs
     negative = high >> 63 == 1
     sizes = np.where(negative, -low, low), np.where(negative, ~high + (low == 0), high)
-    bits = [int(np.bitwise_or.reduce(limb, axis=None)) << 64 * k for k, limb in enumerate(sizes)]
     raw = np.ascontiguousarray(np.moveaxis(a.limbs, 0, -1), dtype="<u8").view(np.uint8)
-    return raw[..., : 1 + sum(bits).bit_length() // 8]
+    return raw, sizes
+
+
+def _width(low: int, high: int) -> int:
+    """The bytes of a number whose size has these limbs: one more than its bits fill."""
+    return 1 + (low + (high << 64)).bit_length() // 8
 
 
 def packed(symmetric: Any) -> Any:
@@ -303,7 +312,10 @@ def unpacked(triangles: Any, n: int) -> Any:
 
 def to_tensor(a: Sums) -> Integers:
     """For files: int64 as it is, two limbs as bytes (two's complement) in a last axis."""
-    return _row_bytes(a) if isinstance(a, Wide) else a
+    if not isinstance(a, Wide):
+        return a
+    raw, sizes = _bytes(a)
+    return raw[..., : _width(*(int(np.bitwise_or.reduce(limb, axis=None)) for limb in sizes))]
 
 
 def from_tensor(tensor: Integers) -> Sums:
